@@ -31,7 +31,7 @@ export const consolePagesMutants: readonly Mutant[] = [
   },
   {
     name: "console pages: rights are sent that the server refuses",
-    file: `${pages}/tokens/wish.ts`,
+    file: `${pages}/tokens/token-form.ts`,
     find: "const PATTERN = /^(?:\\*|[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\\*?)$/;",
     replace: "const PATTERN = /^[A-Za-z0-9._:*-]+$/;",
     tests: tokenTests,

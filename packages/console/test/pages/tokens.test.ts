@@ -2,12 +2,16 @@ import { assertRights } from "@idmint/core/server";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { expiryOf, idOfToken, isReplaced } from "../../src/pages/tokens/expiry.ts";
-import { problemsOf, requestOf, ROLES, type Wish } from "../../src/pages/tokens/wish.ts";
+import { problemsOf, requestOf, ROLES, type TokenForm } from "../../src/pages/tokens/token-form.ts";
 
 const DAY = 86_400_000;
-const GOOD: Wish = { principal: "ops", rights: [{ role: "admin", tags: "*" }], lifetime: "90d" };
+const GOOD: TokenForm = {
+  principal: "ops",
+  rights: [{ role: "admin", tags: "*" }],
+  lifetime: "90d",
+};
 
-test("a wish becomes a request", () => {
+test("a form becomes a request", () => {
   expect(problemsOf(GOOD)).toEqual([]);
   expect(requestOf({ ...GOOD, lifetime: "90s" })).toEqual({
     principal: "ops",

@@ -1,12 +1,12 @@
 import type { ResponseOf } from "../../api/json.ts";
 import { type Expiry, expiryOf, type KnownToken } from "./expiry.ts";
-import { ROLES, type WishedRight } from "./wish.ts";
+import { ROLES, type TypedRight } from "./token-form.ts";
 
 export type Answer = ResponseOf<"AccessService", "listTokens">;
 
 /** A token of the list. */
 export interface Listed extends KnownToken {
-  readonly rights: readonly WishedRight[];
+  readonly rights: readonly TypedRight[];
   readonly expiry: Expiry;
 }
 

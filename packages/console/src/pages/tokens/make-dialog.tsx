@@ -10,8 +10,8 @@ import { useSubmit } from "../../parts/use-submit.ts";
 import { t } from "../../text/text.ts";
 import type { Listed } from "./listed.ts";
 import { Made, type MadeToken } from "./made.tsx";
-import { createCommand, FIRST_WISH, problemsOf, requestOf, type Wish } from "./wish.ts";
-import { WishFields } from "./wish-fields.tsx";
+import { createCommand, EMPTY_FORM, problemsOf, requestOf, type TokenForm } from "./token-form.ts";
+import { TokenFields } from "./token-fields.tsx";
 
 interface MakeProps {
   /** The token that the new one is to replace. */
@@ -29,9 +29,9 @@ interface MakeProps {
 export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
   const first =
     old === undefined
-      ? FIRST_WISH
-      : { ...FIRST_WISH, principal: old.principal, rights: old.rights };
-  const wish = useSignal<Wish>(first);
+      ? EMPTY_FORM
+      : { ...EMPTY_FORM, principal: old.principal, rights: old.rights };
+  const form = useSignal<TokenForm>(first);
   const made = useSignal<MadeToken | undefined>(undefined);
   const isTried = useSignal(false);
   const submit = useSubmit();
@@ -42,9 +42,9 @@ export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
   }, []);
   const onSubmit = (): void => {
     isTried.value = true;
-    if (problemsOf(wish.value).length > 0 || submit.isBusy || made.value !== undefined) return;
+    if (problemsOf(form.value).length > 0 || submit.isBusy || made.value !== undefined) return;
     void submit.send(async () => {
-      made.value = await make(wish.value);
+      made.value = await make(form.value);
       onMade();
     });
   };
@@ -66,15 +66,15 @@ export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
     >
       {shown === undefined ? (
         <>
-          <WishFields
-            wish={wish.value}
-            problems={isTried.value ? problemsOf(wish.value) : []}
+          <TokenFields
+            form={form.value}
+            problems={isTried.value ? problemsOf(form.value) : []}
             onChange={(next) => {
-              wish.value = next;
+              form.value = next;
             }}
           />
           {submit.error !== undefined && <Failure error={submit.error} isOfChange />}
-          <CliLine line={createCommand(wish.value)} />
+          <CliLine line={createCommand(form.value)} />
         </>
       ) : (
         <Made made={shown} isReplacing={old !== undefined} />
@@ -83,8 +83,8 @@ export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
   );
 }
 
-async function make(wish: Wish): Promise<MadeToken> {
-  const answer = await call("AccessService", "createToken", requestOf(wish));
+async function make(form: TokenForm): Promise<MadeToken> {
+  const answer = await call("AccessService", "createToken", requestOf(form));
   const { text: secret, token, effectiveTime } = answer;
   return { secret, principal: token?.principal ?? "", effectiveTime: effectiveTime ?? "" };
 }

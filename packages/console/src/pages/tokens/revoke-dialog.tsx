@@ -4,7 +4,7 @@ import { call } from "../../api/client.ts";
 import { ActionDialog } from "../../parts/action-dialog.tsx";
 import { t } from "../../text/text.ts";
 import type { Listed } from "./listed.ts";
-import { revokeCommand } from "./wish.ts";
+import { revokeCommand } from "./token-form.ts";
 
 interface RevokeProps {
   readonly token: Listed;

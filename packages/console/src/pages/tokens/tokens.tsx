@@ -21,7 +21,7 @@ import { type Expiry, idOfToken } from "./expiry.ts";
 import { type Answer, type Listed, listedOf } from "./listed.ts";
 import { MakeDialog } from "./make-dialog.tsx";
 import { RevokeDialog } from "./revoke-dialog.tsx";
-import type { WishedRight } from "./wish.ts";
+import type { TypedRight } from "./token-form.ts";
 import "./tokens.css";
 
 /** Said as long as the console is open: a toast would be gone before the time is. */
@@ -169,7 +169,7 @@ function columns(): readonly Column<Listed>[] {
   ];
 }
 
-function Rights({ rights }: { readonly rights: readonly WishedRight[] }): JSX.Element {
+function Rights({ rights }: { readonly rights: readonly TypedRight[] }): JSX.Element {
   return (
     <ul class="token-rights">
       {rights.map(({ role, tags }) => (

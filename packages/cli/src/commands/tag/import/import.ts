@@ -66,8 +66,8 @@ ${examplesText([
 ])}`,
     );
   command.action(async (source: SourceName, places: readonly string[], flags: ImportFlags) => {
-    const wishes = { gap: flags.gap, names: namesOf(flags.name ?? []), only: flags.only ?? [] };
-    const targets = targetsOf(await countsOf(source, places, io), wishes);
+    const options = { gap: flags.gap, names: namesOf(flags.name ?? []), only: flags.only ?? [] };
+    const targets = targetsOf(await countsOf(source, places, io), options);
     await withServer(command, io, async (send) => {
       // Everything is checked by the server before anything is changed.
       const planned = await planAll(send, targets, flags);

@@ -12,7 +12,7 @@ export interface Target {
   readonly because: string;
 }
 
-export interface Wishes {
+export interface ImportOptions {
   /** Ids that the other maker may have given out since the dump. */
   readonly gap: bigint;
   /** Names of tags, by the names of the source. */
@@ -24,7 +24,7 @@ export interface Wishes {
 /** Throws an INVALID_ARGUMENT that names everything that cannot be imported. */
 export function targetsOf(
   counts: readonly Count[],
-  { gap, names, only }: Wishes,
+  { gap, names, only }: ImportOptions,
 ): readonly Target[] {
   const violations: FieldViolation[] = [];
   const known = new Set(counts.map(({ name }) => name));

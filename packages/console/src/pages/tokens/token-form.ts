@@ -5,22 +5,22 @@ export const ROLES = ["issue", "observe", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
 /** A role for some tags, as it is typed. */
-export interface WishedRight {
+export interface TypedRight {
   readonly role: Role;
   readonly tags: string;
 }
 
 /** A token that is to be made, as it is typed. */
-export interface Wish {
+export interface TokenForm {
   readonly principal: string;
-  readonly rights: readonly WishedRight[];
+  readonly rights: readonly TypedRight[];
   /** With its unit, such as 90d. */
   readonly lifetime: string;
 }
 
 export const MAX_RIGHTS = 32;
 
-export const FIRST_WISH: Wish = {
+export const EMPTY_FORM: TokenForm = {
   principal: "",
   rights: [{ role: "issue", tags: "" }],
   lifetime: "90d",
@@ -31,7 +31,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const PATTERN = /^(?:\*|[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\*?)$/;
 
 /** The fields that cannot be sent, by their paths in the request. The server checks them again, and decides. */
-export function problemsOf({ principal, rights, lifetime }: Wish): readonly string[] {
+export function problemsOf({ principal, rights, lifetime }: TokenForm): readonly string[] {
   const ms = lifetimeMs(lifetime);
   return [
     ...(NAME.test(principal) ? [] : ["principal"]),
@@ -47,7 +47,7 @@ function lifetimeMs(text: string): number | undefined {
 }
 
 /** The request of CreateToken. */
-export function requestOf({ principal, rights, lifetime }: Wish): {
+export function requestOf({ principal, rights, lifetime }: TokenForm): {
   readonly principal: string;
   readonly rights: readonly { readonly role: string; readonly tags: string }[];
   readonly lifetime: string;
@@ -60,7 +60,7 @@ export function requestOf({ principal, rights, lifetime }: Wish): {
 }
 
 /** The command that makes the same. */
-export function createCommand({ principal, rights, lifetime }: Wish): string {
+export function createCommand({ principal, rights, lifetime }: TokenForm): string {
   const of = (role: Role): readonly string[] =>
     rights.filter((right) => right.role === role).map(({ tags }) => tags);
   return cliLine(["token", "create", principal], {

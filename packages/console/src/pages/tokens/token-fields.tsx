@@ -2,18 +2,18 @@ import type { JSX } from "preact";
 import { Button } from "../../parts/button.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { t } from "../../text/text.ts";
-import { MAX_RIGHTS, type Role, ROLES, type Wish } from "./wish.ts";
+import { MAX_RIGHTS, type Role, ROLES, type TokenForm } from "./token-form.ts";
 
-interface WishProps {
-  readonly wish: Wish;
+interface TokenFieldsProps {
+  readonly form: TokenForm;
   /** Paths of fields. */
   readonly problems: readonly string[];
-  readonly onChange: (wish: Wish) => void;
+  readonly onChange: (form: TokenForm) => void;
 }
 
 /** The fields of a token that is to be made. */
-export function WishFields({ wish, problems, onChange }: WishProps): JSX.Element {
-  const { principal, lifetime } = wish;
+export function TokenFields({ form, problems, onChange }: TokenFieldsProps): JSX.Element {
+  const { principal, lifetime } = form;
   return (
     <>
       <TextField
@@ -23,35 +23,35 @@ export function WishFields({ wish, problems, onChange }: WishProps): JSX.Element
         value={principal}
         maxLength={128}
         autoFocus
-        onInput={(text) => onChange({ ...wish, principal: text })}
+        onInput={(text) => onChange({ ...form, principal: text })}
       />
-      <RightFields wish={wish} problems={problems} onChange={onChange} />
+      <RightFields form={form} problems={problems} onChange={onChange} />
       <TextField
         label={t("tokens.lifetime")}
         help={t("tokens.lifetime.help")}
         error={problems.includes("lifetime") ? t("tokens.problem.lifetime") : undefined}
         value={lifetime}
         maxLength={16}
-        onInput={(text) => onChange({ ...wish, lifetime: text })}
+        onInput={(text) => onChange({ ...form, lifetime: text })}
       />
     </>
   );
 }
 
-function RightFields({ wish, problems, onChange }: WishProps): JSX.Element {
-  const { rights } = wish;
+function RightFields({ form, problems, onChange }: TokenFieldsProps): JSX.Element {
+  const { rights } = form;
   const isAdminOfAll = rights.some(({ role, tags }) => role === "admin" && tags === "*");
   return (
     <fieldset class="right-fields">
       <legend>{t("tokens.rights")}</legend>
       {rights.map((_, at) => (
         // Rights have no names: their places are what they are.
-        <RightField key={at} at={at} wish={wish} problems={problems} onChange={onChange} />
+        <RightField key={at} at={at} form={form} problems={problems} onChange={onChange} />
       ))}
       {isAdminOfAll && <p class="field-help">{t("tokens.admin_all")}</p>}
       {rights.length < MAX_RIGHTS && (
         <Button
-          onClick={() => onChange({ ...wish, rights: [...rights, { role: "issue", tags: "" }] })}
+          onClick={() => onChange({ ...form, rights: [...rights, { role: "issue", tags: "" }] })}
         >
           {t("tokens.add_right")}
         </Button>
@@ -62,14 +62,14 @@ function RightFields({ wish, problems, onChange }: WishProps): JSX.Element {
 
 function RightField({
   at,
-  wish,
+  form,
   problems,
   onChange,
-}: WishProps & { readonly at: number }): JSX.Element {
-  const { rights } = wish;
+}: TokenFieldsProps & { readonly at: number }): JSX.Element {
+  const { rights } = form;
   const { role = "issue", tags = "" } = rights[at] ?? {};
-  const set = (change: Partial<Wish["rights"][number]>): void =>
-    onChange({ ...wish, rights: rights.map((one, i) => (i === at ? { ...one, ...change } : one)) });
+  const set = (change: Partial<TokenForm["rights"][number]>): void =>
+    onChange({ ...form, rights: rights.map((one, i) => (i === at ? { ...one, ...change } : one)) });
   const isWrong = problems.includes(`rights[${at}].tags`);
   return (
     <div class="right-field">
@@ -91,7 +91,7 @@ function RightField({
         <Button
           look="quiet"
           label={t("tokens.remove_right", { number: at + 1 })}
-          onClick={() => onChange({ ...wish, rights: rights.filter((_one, i) => i !== at) })}
+          onClick={() => onChange({ ...form, rights: rights.filter((_one, i) => i !== at) })}
         >
           ×
         </Button>
