@@ -176,21 +176,21 @@ test("any text is read or refused with its place, in bounded time", () => {
 });
 
 const count = (name: string, highest: bigint): Count => ({ name, highest, because: "x" });
-const wishes = { gap: 10n, names: new Map<string, string>(), only: [] };
+const options = { gap: 10n, names: new Map<string, string>(), only: [] };
 
 test("one name in several databases is one tag, above the highest of them", () => {
   const counts = [count("a", 5n), count("a", 70n), count("a", 6n), count("b", 1n)];
-  expect(targetsOf(counts, wishes).map(({ tag, floor }) => [tag, floor])).toEqual([
+  expect(targetsOf(counts, options).map(({ tag, floor }) => [tag, floor])).toEqual([
     ["a", 80n],
     ["b", 11n],
   ]);
-  const some = { ...wishes, only: ["b"], names: new Map([["b", "bills"]]) };
+  const some = { ...options, only: ["b"], names: new Map([["b", "bills"]]) };
   expect(targetsOf(counts, some).map(({ tag }) => tag)).toEqual(["bills"]);
 });
 
 test("names that no tag can have, floors past the end, and names that are not there are told together", () => {
   const counts = [count("no tag", 5n), count("end", 2n ** 63n - 11n)];
-  const bad = { ...wishes, only: ["end", "no tag", "x"], names: new Map([["y", "z"]]) };
+  const bad = { ...options, only: ["end", "no tag", "x"], names: new Map([["y", "z"]]) };
   const told = (() => {
     try {
       return String(targetsOf(counts, bad).length);

@@ -114,8 +114,8 @@ test("slots of a database that was replaced by an empty one are lost, and given 
   const [a] = await openedOf(urls, ["a"]);
   const { databaseId } = await (await openedOf(urls, ["b"]))[0]!.list("orders.1");
   await a!.freeze({ slotsId: "orders.1", slot: 0, epoch: 1n, to: databaseId });
-  const wishes = [{ slot: 2, epoch: 1n, seenLastId: -4n, count: 5 }];
-  await a!.grant({ slotsId: "orders.1", ceiling: 1_000_000n, wishes });
+  const requests = [{ slot: 2, epoch: 1n, seenLastId: -4n, count: 5 }];
+  await a!.grant({ slotsId: "orders.1", ceiling: 1_000_000n, requests });
   const old = urls["b"];
   const empty = await createTestDatabase();
   onTestFinished(() => empty.close());

@@ -347,7 +347,7 @@ export {
   type SeenSlots,
   type TagSlots,
   takeGrants,
-  wishesOf,
+  slotRequestsOf,
 } from "./ticket/slots-state.ts";
 export { initialSlots, lastIdUpTo } from "./ticket/slots.ts";
 export {

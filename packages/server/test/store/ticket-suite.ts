@@ -54,14 +54,14 @@ export function ticketSuite(start: () => Promise<TicketHarness>): void {
     });
   });
 
-  test("a grant takes ids of each slot in its class, in the order of the wishes", async () => {
+  test("a grant takes ids of each slot in its class, in the order of the requests", async () => {
     await withDatabase(async (database) => {
       await database.make({ slotsId: ID, slots: 10, own: [2, 7], above: 0n });
-      const wishes = [
+      const requests = [
         { slot: 7, count: 2 },
         { slot: 2, count: 1 },
       ];
-      expect(await grant(database, wishes)).toEqual([
+      expect(await grant(database, requests)).toEqual([
         { slot: 7, outcome: "granted", first: 7n, count: 2, lastId: 17n },
         { slot: 2, outcome: "granted", first: 2n, count: 1, lastId: 2n },
       ]);
@@ -106,8 +106,8 @@ export function ticketSuite(start: () => Promise<TicketHarness>): void {
       expect(await database.freeze({ ...freeze, to: "c.0" })).toEqual(frozen);
       expect(await database.freeze({ ...freeze, epoch: 2n, to: "c.0" })).toEqual(frozen);
       for (const epoch of [1n, 2n]) {
-        const wishes = [{ slot: 1, epoch, seenLastId: 0n, count: 1 }];
-        expect(await database.grant({ slotsId: ID, ceiling: CEILING, wishes })).toEqual([
+        const requests = [{ slot: 1, epoch, seenLastId: 0n, count: 1 }];
+        expect(await database.grant({ slotsId: ID, ceiling: CEILING, requests })).toEqual([
           { slot: 1, outcome: "refused", reason: "MOVED" },
         ]);
       }
@@ -179,8 +179,8 @@ export function ticketSuite(start: () => Promise<TicketHarness>): void {
         { slot: 1, epoch: 2n, seenLastId: -2n, count: 1 },
         { slot: 2, epoch: 1n, seenLastId: -1n, count: 1 },
       ]) {
-        const wishes = [good, bad];
-        const asked = database.grant({ slotsId: ID, ceiling: CEILING, wishes });
+        const requests = [good, bad];
+        const asked = database.grant({ slotsId: ID, ceiling: CEILING, requests });
         expect(await reasonOf(asked)).toBe("STORE_EPOCH_CHANGED");
       }
     });
@@ -204,14 +204,14 @@ export function ticketSuite(start: () => Promise<TicketHarness>): void {
 
 async function grant(
   database: TicketDatabase,
-  wishes: readonly { slot: number; count: number; epoch?: bigint }[],
+  requests: readonly { slot: number; count: number; epoch?: bigint }[],
   ceiling = CEILING,
 ): ReturnType<TicketDatabase["grant"]> {
   const view: SlotsView = await database.list(ID);
   return database.grant({
     slotsId: ID,
     ceiling,
-    wishes: wishes.map(({ slot, count, epoch = 1n }) => {
+    requests: requests.map(({ slot, count, epoch = 1n }) => {
       const seenLastId = view.slots.find((each) => each.slot === slot)?.lastId ?? 0n;
       return { slot, epoch, seenLastId, count };
     }),

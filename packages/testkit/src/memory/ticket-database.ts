@@ -104,15 +104,15 @@ export class MemoryTicketDatabase implements TicketDatabase {
     return this.list(slotsId);
   }
 
-  async grant({ slotsId, ceiling, wishes }: TicketRequest): Promise<readonly SlotGrant[]> {
+  async grant({ slotsId, ceiling, requests }: TicketRequest): Promise<readonly SlotGrant[]> {
     this.#prove();
-    for (const { slot, epoch, seenLastId } of wishes) {
+    for (const { slot, epoch, seenLastId } of requests) {
       const row = this.#rows(slotsId).get(slot);
       if (row === undefined || row.epoch < epoch || row.lastId < seenLastId) {
         throw wentBack(this.name, `slot ${slot}`);
       }
     }
-    return wishes.map(({ slot, epoch, count }) => {
+    return requests.map(({ slot, epoch, count }) => {
       const row = this.#rows(slotsId).get(slot);
       if (row?.state !== "active" || row.epoch !== epoch) {
         return { slot, outcome: "refused", reason: "MOVED" };

@@ -40,7 +40,7 @@ export function nameOfId(id: string): string {
 }
 
 /** Ids wanted of one slot. */
-export interface SlotWish {
+export interface SlotRequest {
   readonly slot: number;
   /** The epoch under which the database is taken to own it. */
   readonly epoch: bigint;
@@ -55,7 +55,7 @@ export interface TicketRequest {
   /** Nothing above is issued. */
   readonly ceiling: bigint;
   /** One entry a slot. */
-  readonly wishes: readonly SlotWish[];
+  readonly requests: readonly SlotRequest[];
 }
 
 /**
@@ -69,7 +69,7 @@ export type SlotGrant =
       readonly slot: number;
       readonly outcome: "granted";
       readonly first: bigint;
-      /** At most what was wished for; fewer only at the ceiling. */
+      /** At most what was asked for; fewer only at the ceiling. */
       readonly count: number;
       readonly lastId: bigint;
     }
@@ -107,7 +107,7 @@ export interface TicketDatabase {
   /** Raises the active slots, so that nothing up to `above` is issued, and answers all slots as they are then. */
   raise(request: { readonly slotsId: string; readonly above: bigint }): Promise<SlotsView>;
 
-  /** In the order of the wishes. */
+  /** In the order of the requests. */
   grant(request: TicketRequest): Promise<readonly SlotGrant[]>;
 
   /**

@@ -1,5 +1,5 @@
 import type { Random } from "../../ports.ts";
-import type { Slot, SlotGrant, SlotsView, SlotWish } from "./ports.ts";
+import type { Slot, SlotGrant, SlotsView, SlotRequest } from "./ports.ts";
 
 /** Ids of one slot in one grant, so that a large load takes a little of each slot and not all of one. */
 const IDS_A_SLOT = 50;
@@ -123,25 +123,29 @@ export function openSlots(
 }
 
 /** What to ask a database for, so that about `count` ids come of it; empty when it has no slot to use. */
-export function wishesOf(state: TagSlots, name: string, count: number): readonly SlotWish[] {
+export function slotRequestsOf(
+  state: TagSlots,
+  name: string,
+  count: number,
+): readonly SlotRequest[] {
   const open = state.databases.get(name);
   if (open === undefined || open.usable.length === 0) return [];
   const { usable, seen } = open;
   const number = Math.min(usable.length, Math.ceil(count / IDS_A_SLOT));
   const each = Math.ceil(count / number);
-  const wishes: SlotWish[] = [];
+  const requests: SlotRequest[] = [];
   for (let left = count, step = 0; left > 0; left -= each, step++) {
     const slot = usable[(open.turn + step) % usable.length];
     const known = slot === undefined ? undefined : seen.get(slot);
     if (slot === undefined || known === undefined) break;
     const wanted = Math.min(each, left);
-    wishes.push({ slot, epoch: known.epoch, seenLastId: known.lastId, count: wanted });
+    requests.push({ slot, epoch: known.epoch, seenLastId: known.lastId, count: wanted });
   }
-  open.turn = (open.turn + wishes.length) % usable.length;
-  return wishes;
+  open.turn = (open.turn + requests.length) % usable.length;
+  return requests;
 }
 
-/** A database answered wishes. Says what the answers mean for its slots. */
+/** A database answered requests. Says what the answers mean for its slots. */
 export function takeGrants(state: TagSlots, name: string, grants: readonly SlotGrant[]): void {
   const open = state.databases.get(name);
   if (open === undefined) return;

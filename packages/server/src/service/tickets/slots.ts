@@ -13,7 +13,7 @@ import {
   survey,
   type TagSlots,
   takeGrants,
-  wishesOf,
+  slotRequestsOf,
 } from "@idmint/core/server";
 import type { TicketFleet } from "./fleet.ts";
 
@@ -81,13 +81,13 @@ export class TicketSlots {
   ): Promise<readonly Segment[]> {
     const { fleet } = this.#ports;
     const { slotsId, slots } = this.#state;
-    // Slots without ids are left out of the next wishes, so they end by themselves.
+    // Slots without ids are left out of the next requests, so they end by themselves.
     for (let tries = 0; tries < TRIES_A_DATABASE;) {
       await this.#open(health);
-      const wishes = wishesOf(this.#state, health.name, count);
-      if (wishes.length === 0) return [];
+      const requests = slotRequestsOf(this.#state, health.name, count);
+      if (requests.length === 0) return [];
       const grants: readonly SlotGrant[] = await fleet.ask(health, (database) =>
-        database.grant({ slotsId, ceiling, wishes }),
+        database.grant({ slotsId, ceiling, requests }),
       );
       takeGrants(this.#state, health.name, grants);
       const segments: Segment[] = [];

@@ -64,7 +64,7 @@ export class PostgresTicketDatabase implements TicketDatabase {
   }
 
   async grant(request: Parameters<TicketDatabase["grant"]>[0]): Promise<readonly SlotGrant[]> {
-    assertWishes(request);
+    assertRequests(request);
     await this.#know();
     return grant(this.#connections, this.name, request);
   }
@@ -108,16 +108,16 @@ export class PostgresTicketDatabase implements TicketDatabase {
 }
 
 /** Breaking this is a fault of the calling code, not of a caller's input. */
-function assertWishes({ wishes, ceiling }: TicketRequest): void {
-  const slots = new Set(wishes.map(({ slot }) => slot));
+function assertRequests({ requests, ceiling }: TicketRequest): void {
+  const slots = new Set(requests.map(({ slot }) => slot));
   const isGood =
     ceiling >= 1n &&
-    slots.size === wishes.length &&
+    slots.size === requests.length &&
     slots.size <= MAX_SLOTS &&
-    wishes.every(
+    requests.every(
       ({ count }) => Number.isSafeInteger(count) && count >= 1 && count <= MAX_SEGMENT_COUNT,
     );
-  if (!isGood) throw new RangeError(`${wishes.length} wishes below ${ceiling}`);
+  if (!isGood) throw new RangeError(`${requests.length} requests below ${ceiling}`);
 }
 
 /** Its id begins with the name that it was made with. */

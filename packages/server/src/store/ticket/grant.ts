@@ -69,14 +69,14 @@ interface SlotGrantRow {
 export async function grant(
   connections: Connections,
   name: string,
-  { slotsId, ceiling, wishes }: TicketRequest,
+  { slotsId, ceiling, requests }: TicketRequest,
 ): Promise<readonly SlotGrant[]> {
   const values = [
     slotsId,
-    wishes.map(({ slot }) => slot),
-    wishes.map(({ epoch }) => String(epoch)),
-    wishes.map(({ seenLastId }) => String(seenLastId)),
-    wishes.map(({ count }) => String(count)),
+    requests.map(({ slot }) => slot),
+    requests.map(({ epoch }) => String(epoch)),
+    requests.map(({ seenLastId }) => String(seenLastId)),
+    requests.map(({ count }) => String(count)),
     String(ceiling),
     connections.allowUnsafe,
   ];
