@@ -5,7 +5,7 @@ import { buildPackages } from "../bench/lib/build.ts";
 import { DOORS, testDoor } from "../src/doors.ts";
 import { Child } from "../src/fleet/child.ts";
 import { until } from "../src/fleet/until.ts";
-import type { FloodResult, FloodWish } from "./child/flood.ts";
+import type { FloodResult, FloodOptions } from "./child/flood.ts";
 import { isLong } from "./fleet-support.ts";
 import { type Flood, type FloodName, FLOODS } from "./floods/flood-table.ts";
 import { Memory, overGrpc, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
@@ -56,8 +56,8 @@ function told(latencies: readonly number[]): Told {
 }
 
 async function pour(target: Target, flood: FloodName, tls: boolean): Promise<void> {
-  const wish: FloodWish = { address: target.address, flood, tag: TAG, seconds: SECONDS, tls };
-  const child = new Child(FLOOD, [JSON.stringify(wish)], { name: flood });
+  const options: FloodOptions = { address: target.address, flood, tag: TAG, seconds: SECONDS, tls };
+  const child = new Child(FLOOD, [JSON.stringify(options)], { name: flood });
   const exit = await child.waitForEnd(120_000);
   expect(exit, child.describe()).toEqual({ code: 0, signal: null });
   const { connected, bytes } = JSON.parse(child.stdout) as FloodResult;

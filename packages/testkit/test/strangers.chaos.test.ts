@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from "vitest";
 import { buildPackages } from "../bench/lib/build.ts";
 import { Child } from "../src/fleet/child.ts";
 import { until } from "../src/fleet/until.ts";
-import type { FloodResult, FloodWish } from "./child/flood.ts";
+import type { FloodResult, FloodOptions } from "./child/flood.ts";
 import { isLong } from "./fleet-support.ts";
 import { type StrangerName, STRANGERS } from "./floods/strangers.ts";
 import { Memory, overGrpc, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
@@ -40,7 +40,7 @@ const HOSTILE = {
 async function pour(target: Target, flood: StrangerName, tls: boolean): Promise<number> {
   const memory = new Memory(target);
   const children = Array.from({ length: PROCESSES }, (_, at) => {
-    const wish: FloodWish = {
+    const options: FloodOptions = {
       address: STRANGERS[flood].door === "grpc" ? target.address : target.httpAddress,
       flood,
       tag: TAG,
@@ -51,7 +51,7 @@ async function pour(target: Target, flood: StrangerName, tls: boolean): Promise<
       againMs: AGAIN_MS,
       connectMs: CONNECT_MS,
     };
-    return new Child(FLOOD, [JSON.stringify(wish)], { name: flood });
+    return new Child(FLOOD, [JSON.stringify(options)], { name: flood });
   });
   let connected = 0;
   for (const child of children) {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { GenerateIdRequest, type GetNodeStatusResponse, type SequenceKind } from "@idmint/proto";
 import { selfSigned } from "../../src/certificate.ts";
-import { Api, type TagWish } from "../../src/fleet/api.ts";
+import { Api, type TagOptions } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
 import { BUILT_CLI, builtGoFloor, builtRustFloor, builtScript } from "./build.ts";
@@ -144,9 +144,9 @@ export class Idmint extends Server {
   }
 
   /** Makes a tag with a name of its own and answers the name. */
-  async makeTag(wish: Omit<TagWish, "name"> = {}): Promise<string> {
+  async makeTag(options: Omit<TagOptions, "name"> = {}): Promise<string> {
     const name = `bench-${++this.#made}`;
-    await this.api.createTag({ ...wish, name });
+    await this.api.createTag({ ...options, name });
     return name;
   }
 

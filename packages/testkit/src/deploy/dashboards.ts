@@ -33,7 +33,7 @@ export interface Query {
 }
 
 /** What is said of a panel; the rest follows. */
-interface PanelWish {
+interface PanelSpec {
   readonly title: string;
   /** What somebody sees here who does not know the metric, in a sentence. */
   readonly about: string;
@@ -50,9 +50,9 @@ interface PanelWish {
   readonly redBelow?: number;
 }
 
-export interface RowWish {
+export interface RowSpec {
   readonly title: string;
-  readonly panels: readonly PanelWish[];
+  readonly panels: readonly PanelSpec[];
 }
 
 /** Grafana's grid has 24 columns. */
@@ -94,7 +94,7 @@ export function queriesOf({ panels = [], annotations, templating }: Dashboard): 
 function dashboard(
   uid: string,
   title: string,
-  rows: readonly RowWish[],
+  rows: readonly RowSpec[],
   variables: readonly VariableModel[],
 ): Dashboard {
   return {
@@ -169,7 +169,7 @@ function annotation(name: string, iconColor: string, expr: string): Annotation {
 }
 
 /** From left to right and from top to bottom, each row below the one before. */
-function panelsOf(rows: readonly RowWish[]): (Panel | RowPanel)[] {
+function panelsOf(rows: readonly RowSpec[]): (Panel | RowPanel)[] {
   const panels: (Panel | RowPanel)[] = [];
   let y = 0;
   for (const row of rows) {
@@ -184,14 +184,14 @@ function panelsOf(rows: readonly RowWish[]): (Panel | RowPanel)[] {
     });
     let x = 0;
     let height = 0;
-    for (const wish of row.panels) {
-      const { w, h } = wish.isStat === true ? STAT : CHART;
+    for (const panel of row.panels) {
+      const { w, h } = panel.isStat === true ? STAT : CHART;
       if (x + w > COLUMNS) {
         y += height;
         x = 0;
         height = 0;
       }
-      panels.push({ id: panels.length + 1, ...panelOf(wish), gridPos: { x, y, w, h } });
+      panels.push({ id: panels.length + 1, ...panelOf(panel), gridPos: { x, y, w, h } });
       x += w;
       height = Math.max(height, h);
     }
@@ -200,8 +200,8 @@ function panelsOf(rows: readonly RowWish[]): (Panel | RowPanel)[] {
   return panels;
 }
 
-function panelOf(wish: PanelWish): Panel {
-  const { title, about, unit, queries, isStat = false, isLog = false } = wish;
+function panelOf(panel: PanelSpec): Panel {
+  const { title, about, unit, queries, isStat = false, isLog = false } = panel;
   return {
     type: isStat ? "stat" : "timeseries",
     title,
@@ -220,7 +220,7 @@ function panelOf(wish: PanelWish): Panel {
         unit,
         ...(isLog ? {} : { min: 0 }),
         color: { mode: isStat ? FieldColorModeId.Thresholds : FieldColorModeId.PaletteClassic },
-        thresholds: { mode: ThresholdsMode.Absolute, steps: stepsOf(wish) },
+        thresholds: { mode: ThresholdsMode.Absolute, steps: stepsOf(panel) },
         ...(isStat ? {} : { custom: { ...linesOf(isLog) } }),
       },
       overrides: [],
@@ -235,7 +235,7 @@ function linesOf(isLog: boolean): GraphFieldConfig {
   return { ...lines, scaleDistribution: { type: ScaleDistribution.Log, log: 10 } };
 }
 
-function stepsOf({ redFrom, redBelow }: PanelWish): { color: string; value: number | null }[] {
+function stepsOf({ redFrom, redBelow }: PanelSpec): { color: string; value: number | null }[] {
   if (redBelow !== undefined) {
     return [
       { color: "red", value: null },

@@ -35,41 +35,46 @@ export function assembledImage(home: string): Image {
 }
 
 /** What is given to a container beside its image. */
-export interface ContainerWish {
+export interface ImageRunOptions {
   readonly words?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly binds?: readonly Bind[];
 }
 
 /** Starts a container: the entrypoint with the words, or with those of the image. */
-export function startImage(image: Image, wish: ContainerWish = {}): Container {
+export function startImage(image: Image, options: ImageRunOptions = {}): Container {
   const { config } = image;
   return new Container(
-    optionsOf(image, [...config.entrypoint, ...(wish.words ?? config.command)], wish),
+    optionsOf(image, [...config.entrypoint, ...(options.words ?? config.command)], options),
   );
 }
 
 /** Runs the entrypoint with the words, to its end. */
-export function runImage(image: Image, wish: ContainerWish): ReturnType<typeof runContainer> {
-  return runContainer(optionsOf(image, [...image.config.entrypoint, ...(wish.words ?? [])], wish));
+export function runImage(image: Image, options: ImageRunOptions): ReturnType<typeof runContainer> {
+  return runContainer(
+    optionsOf(image, [...image.config.entrypoint, ...(options.words ?? [])], options),
+  );
 }
 
 /** What an engine asks again and again, in a container of its own that shares the network. */
-export function checkHealth(image: Image, wish: ContainerWish): ReturnType<typeof runContainer> {
-  return runContainer(optionsOf(image, image.config.healthcheck, wish));
+export function checkHealth(
+  image: Image,
+  options: ImageRunOptions,
+): ReturnType<typeof runContainer> {
+  return runContainer(optionsOf(image, image.config.healthcheck, options));
 }
 
 function optionsOf(
   { config, folder, binds, env }: Image,
   words: readonly string[],
-  wish: ContainerWish,
+  options: ImageRunOptions,
 ): ConstructorParameters<typeof Container>[0] {
   const { uid, gid, workdir } = config;
   return {
     image: folder,
-    binds: [...binds, ...(wish.binds ?? [])],
+    binds: [...binds, ...(options.binds ?? [])],
     words,
-    env: { ...env, ...wish.env },
+    env: { ...env, ...options.env },
     cwd: workdir,
     uid,
     gid,

@@ -1,5 +1,5 @@
 // What the dashboards of deploy/grafana show. Their look is made in dashboards.ts.
-import type { Query, RowWish } from "./dashboards.ts";
+import type { Query, RowSpec } from "./dashboards.ts";
 
 /** Of one fleet, and of those of its servers and tags that were chosen. */
 const FLEET = 'job="$job"';
@@ -19,7 +19,7 @@ function percentiles(name: string, labels: string, by = ""): readonly Query[] {
 }
 
 /** A fleet: whether callers get ids, for how long, and what stands in the way. */
-export const OVERVIEW: readonly RowWish[] = [
+export const OVERVIEW: readonly RowSpec[] = [
   {
     title: "Now",
     panels: [
@@ -282,7 +282,7 @@ export const OVERVIEW: readonly RowWish[] = [
 ];
 
 /** The processes of servers: what they take of their machines. */
-export const SERVERS: readonly RowWish[] = [
+export const SERVERS: readonly RowSpec[] = [
   {
     title: "Processes",
     panels: [

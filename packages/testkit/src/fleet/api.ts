@@ -39,7 +39,7 @@ const CHANNEL = {
 };
 
 /** What a test says of a tag; the rest are the server's defaults. */
-export interface TagWish {
+export interface TagOptions {
   readonly name: string;
   readonly start?: bigint;
   readonly ceiling?: bigint;
@@ -101,11 +101,11 @@ export class Api implements Disposable {
     return this.send(this.ids.generateIds.bind(this.ids), request, deadlineMs);
   }
 
-  async createTag(wish: TagWish): Promise<void> {
-    const { name, start = 0n, ceiling = 0n, min = 0, max = 0, tinyidStep = 0 } = wish;
+  async createTag(options: TagOptions): Promise<void> {
+    const { name, start = 0n, ceiling = 0n, min = 0, max = 0, tinyidStep = 0 } = options;
     const segment = { start, min, max, holdFor: undefined, maxAge: undefined, tinyidStep };
     const kind = { $case: "segment", value: segment } as const;
-    const tag = { ...Tag.create(), name, ceiling, kind, order: wish.order ?? 0 };
+    const tag = { ...Tag.create(), name, ceiling, kind, order: options.order ?? 0 };
     await this.send(this.tags.createTag.bind(this.tags), { tag, validateOnly: false });
   }
 

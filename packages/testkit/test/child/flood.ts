@@ -1,13 +1,13 @@
 // A hostile caller: floods a server for a while, and comes back at once whenever a connection is closed.
 // Usage: flood.ts '{"address":…,"flood":…,"tag":…,"seconds":…,"tls":false}', and as many connections from as many addresses
-// as FloodWish tells. Writes one line of JSON.
+// as FloodOptions tells. Writes one line of JSON.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { type Flood, type FloodName, FLOODS } from "../floods/flood-table.ts";
 import { type StrangerName, STRANGERS } from "../floods/strangers.ts";
 
-export interface FloodWish {
+export interface FloodOptions {
   readonly address: string;
   readonly flood: FloodName | StrangerName;
   readonly tag: string;
@@ -30,15 +30,15 @@ export interface FloodResult {
   readonly bytes: number;
 }
 
-const wish = JSON.parse(process.argv[2] ?? "") as FloodWish;
-const flood: Flood = { ...FLOODS, ...STRANGERS }[wish.flood];
+const options = JSON.parse(process.argv[2] ?? "") as FloodOptions;
+const flood: Flood = { ...FLOODS, ...STRANGERS }[options.flood];
 const {
   connections = flood.connections,
   from = "127.0.2.1",
   againMs = 5,
   connectMs = 30_000,
-} = wish;
-const [host = "", port = ""] = wish.address.split(":");
+} = options;
+const [host = "", port = ""] = options.address.split(":");
 const result = { connected: 0, refused: 0, bytes: 0 };
 const sockets = new Set<Socket>();
 const over = new AbortController();
@@ -54,14 +54,14 @@ function connected(): void {
   result.connected++;
   if (result.connected !== connections) return;
   clearTimeout(end);
-  end = setTimeout(stop, wish.seconds * 1_000);
+  end = setTimeout(stop, options.seconds * 1_000);
 }
 
 function open(): Socket {
   const to = { host, port: Number(port), localAddress: from };
   const isSilent = flood.opening.length === 0;
   // The server's certificate is one of the test's, and this caller trusts anybody.
-  return wish.tls && !isSilent
+  return options.tls && !isSilent
     ? connectTls({ ...to, rejectUnauthorized: false, ALPNProtocols: [flood.alpn ?? "h2"] })
     : connect(to);
 }
@@ -73,11 +73,11 @@ async function attack(): Promise<void> {
   socket.on("error", () => undefined);
   if (flood.reads !== false) socket.resume();
   const closed = once(socket, "close").catch(() => undefined);
-  socket.once(wish.tls && flood.opening.length > 0 ? "secureConnect" : "connect", () => {
+  socket.once(options.tls && flood.opening.length > 0 ? "secureConnect" : "connect", () => {
     connected();
     if (flood.opening.length === 0) return;
     socket.write(flood.opening);
-    if (flood.chunks !== undefined) void pour(socket, flood.chunks(wish.tag), closed);
+    if (flood.chunks !== undefined) void pour(socket, flood.chunks(options.tag), closed);
   });
   await closed;
   sockets.delete(socket);

@@ -17,7 +17,7 @@ import { type DockerLine, dockerLine } from "../../src/deploy/docker-words.ts";
 import {
   assembledImage,
   checkHealth,
-  type ContainerWish,
+  type ImageRunOptions,
   type Image,
   root,
   runImage,
@@ -59,7 +59,7 @@ describe.each(Object.entries(makers))("the image, %s,", (_name, make) => {
     // An engine gives each container a network of its own. Here it is the machine's.
     const place = { IDMINT_GRPC_ADDRESS: address, IDMINT_ADDRESS: address };
     const http = { IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}` };
-    const wishOf = ({ env, volumes, words }: DockerLine): ContainerWish => ({
+    const wishOf = ({ env, volumes, words }: DockerLine): ImageRunOptions => ({
       binds: volumes.map((to) => ({ from: data, to, isWritable: true })),
       env: "IDMINT_GRPC_ADDRESS" in env ? { ...env, ...place, ...http } : env,
       ...(words.length === 0 ? {} : { words }),
