@@ -13,7 +13,7 @@ import {
   refusal,
   refusalOf,
   sequenceOf,
-  sequenceWish,
+  sequenceRequest,
   settingsOf,
   type Suite,
   ticketOf,
@@ -63,7 +63,7 @@ export function sequenceCases(suite: Suite): void {
     for (const tag of ["sequence", ...others.slice(1)]) {
       expect(await refusal(store, tag)).toBe("WRONG_KIND");
     }
-    const grants = await store.grant([sequenceWish("sequence", 2), wish("segment")]);
+    const grants = await store.grant([sequenceRequest("sequence", 2), wish("segment")]);
     expect(grants).toMatchObject([
       { outcome: "granted", base: 1n, count: 2 },
       { outcome: "granted", base: 1n, count: 10 },
@@ -111,7 +111,7 @@ export function sequenceCases(suite: Suite): void {
           for (let round = 0; round < 40; round++) {
             // Strict: what is asked for after an answer is above it, whoever asked.
             const before = answered;
-            const asked = [sequenceWish("t", 1 + ((round + at) % 5)), wish("s")];
+            const asked = [sequenceRequest("t", 1 + ((round + at) % 5)), wish("s")];
             const [grant] = await handle.grant(asked);
             if (grant?.outcome !== "granted") throw new Error(grant?.outcome);
             expect(grant.base).toBeGreaterThan(before);

@@ -124,7 +124,7 @@ export function wish(tag: string, more: Partial<Omit<GrantRequest, "tag">> = {})
 }
 
 /** A wish for ids of a sequence: all of them or none. */
-export function sequenceWish(
+export function sequenceRequest(
   tag: string,
   count = 1,
   more: Partial<Omit<GrantRequest, "count" | "kind" | "minCount" | "tag">> = {},
@@ -139,7 +139,7 @@ export async function grantedOf(
   count = 1,
   seenVersion = 0n,
 ): Promise<Granted> {
-  return granted(store, tag, sequenceWish(tag, count, { seenVersion }));
+  return granted(store, tag, sequenceRequest(tag, count, { seenVersion }));
 }
 
 /** Why one wish for ids of a sequence was refused; fails the test when it was granted. */
@@ -149,7 +149,7 @@ export async function refusalOf(
   count = 1,
   seenVersion = 0n,
 ): Promise<string> {
-  return refusal(store, tag, sequenceWish(tag, count, { seenVersion }));
+  return refusal(store, tag, sequenceRequest(tag, count, { seenVersion }));
 }
 
 /** A wish to raise the bound of a tag that counts in Redis, defaults filled in. */

@@ -21,7 +21,7 @@ export interface Drawn {
   readonly isFromElsewhere: boolean;
 }
 
-interface Wish {
+interface FuzzedRequest {
   method: string;
   path: string;
   version: string;
@@ -126,10 +126,10 @@ const long = "x".repeat(17 * 1_024);
  * What may be wrong besides the body. A header that breaks the request stands in the place of its length: what follows would
  * be read as another request if the server went on.
  */
-const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
+const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
   nothing: () => undefined,
-  method: (wish) => {
-    wish.method = pick([
+  method: (request) => {
+    request.method = pick([
       "GET",
       "HEAD",
       "PUT",
@@ -146,8 +146,8 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       "PRI",
     ]);
   },
-  path: (wish) => {
-    wish.path = pick([
+  path: (request) => {
+    request.path = pick([
       "/",
       "*",
       "",
@@ -162,13 +162,13 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       "/\u0001",
       "/é",
       "/a b",
-      `http://evil.example${wish.path}`,
-      `//evil.example${wish.path}`,
-      `${wish.path}/`,
-      `${wish.path}?token=secret`,
-      wish.path.toLowerCase(),
-      wish.path.replace("e", "%65"),
-      wish.path.replace("/", "\\"),
+      `http://evil.example${request.path}`,
+      `//evil.example${request.path}`,
+      `${request.path}/`,
+      `${request.path}?token=secret`,
+      request.path.toLowerCase(),
+      request.path.replace("e", "%65"),
+      request.path.replace("/", "\\"),
       "/grpc.health.v1.Health/Check",
       "/grpc.health.v1.Health/Watch",
       "/idmint.v1.IdService/Nothing",
@@ -178,8 +178,8 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       `/${long}`,
     ]);
   },
-  version: (wish) => {
-    wish.version = pick([
+  version: (request) => {
+    request.version = pick([
       "HTTP/1.0",
       "HTTP/0.9",
       "HTTP/1.2",
@@ -189,7 +189,7 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       "http/1.1",
     ]);
   },
-  "another host": (wish) => {
+  "another host": (request) => {
     const host = pick([
       "evil.example",
       "localhost.evil.example",
@@ -197,19 +197,19 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       "[::1",
       "localhost, evil.example",
     ]);
-    wish.headers[0] = `host: ${host}`;
-    wish.isFromElsewhere = true;
+    request.headers[0] = `host: ${host}`;
+    request.isFromElsewhere = true;
   },
-  "two hosts": (wish) => {
-    wish.headers.push("host: evil.example");
-    wish.isFromElsewhere = true;
+  "two hosts": (request) => {
+    request.headers.push("host: evil.example");
+    request.isFromElsewhere = true;
   },
-  "no host": (wish) => {
-    wish.headers[0] = "x-host: localhost";
-    wish.isFromElsewhere = true;
+  "no host": (request) => {
+    request.headers[0] = "x-host: localhost";
+    request.isFromElsewhere = true;
   },
-  "another origin": (wish) => {
-    wish.headers.push(
+  "another origin": (request) => {
+    request.headers.push(
       pick([
         "origin: http://evil.example",
         "origin: null",
@@ -218,10 +218,10 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
         "sec-fetch-site: same-site",
       ]),
     );
-    wish.isFromElsewhere = true;
+    request.isFromElsewhere = true;
   },
-  "content type": (wish) => {
-    wish.headers[1] = pick([
+  "content type": (request) => {
+    request.headers[1] = pick([
       "content-type: text/plain",
       "content-type: application/x-www-form-urlencoded",
       "content-type: multipart/form-data; boundary=x",
@@ -234,8 +234,8 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       "x: y",
     ]);
   },
-  "odd header": (wish) => {
-    wish.headers.push(
+  "odd header": (request) => {
+    request.headers.push(
       pick([
         "connect-timeout-ms: 0",
         "connect-timeout-ms: -5",
@@ -264,9 +264,9 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       ]),
     );
   },
-  "broken header": (wish) => {
-    wish.isFramed = false;
-    wish.headers.push(
+  "broken header": (request) => {
+    request.isFramed = false;
+    request.headers.push(
       pick([
         "no colon",
         "space : before",
@@ -290,13 +290,13 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       ]),
     );
   },
-  "many headers": (wish) => {
-    for (let at = 0; at < 2_500; at++) wish.headers.push(`h${at}: ${at}`);
+  "many headers": (request) => {
+    for (let at = 0; at < 2_500; at++) request.headers.push(`h${at}: ${at}`);
   },
-  chunked: (wish) => {
-    wish.isFramed = false;
-    wish.headers.push("transfer-encoding: chunked");
-    const { body } = wish;
+  chunked: (request) => {
+    request.isFramed = false;
+    request.headers.push("transfer-encoding: chunked");
+    const { body } = request;
     const size = pick([
       body.length.toString(16),
       body.length.toString(16),
@@ -310,14 +310,14 @@ const MUTATIONS: Readonly<Record<string, (wish: Wish) => void>> = {
       (body.length + 1).toString(16),
     ]);
     const end = pick(["0\r\n\r\n", "0\r\n\r\n", "0\r\nhost: evil.example\r\n\r\n", "", "0\r\n"]);
-    wish.body = Buffer.concat([Buffer.from(`${size}\r\n`), body, Buffer.from(`\r\n${end}`)]);
+    request.body = Buffer.concat([Buffer.from(`${size}\r\n`), body, Buffer.from(`\r\n${end}`)]);
   },
 };
 
 const USUAL_HEADERS = ["host: localhost", "content-type: application/json"];
 
-function wished(path: string): Wish {
-  const wish: Wish = {
+function fuzzed(path: string): FuzzedRequest {
+  const request: FuzzedRequest = {
     method: "POST",
     path,
     version: "HTTP/1.1",
@@ -327,12 +327,12 @@ function wished(path: string): Wish {
     isFromElsewhere: false,
   };
   for (let mutations = below(3); mutations > 0; mutations--) {
-    MUTATIONS[pick(Object.keys(MUTATIONS))]?.(wish);
+    MUTATIONS[pick(Object.keys(MUTATIONS))]?.(request);
   }
-  return wish;
+  return request;
 }
 
-function bytesOf({ method, path, version, headers, body, isFramed }: Wish): Buffer {
+function bytesOf({ method, path, version, headers, body, isFramed }: FuzzedRequest): Buffer {
   const all = isFramed ? [...headers, `content-length: ${body.length}`] : headers;
   const head = `${method} ${path} ${version}\r\n${all.join("\r\n")}\r\n\r\n`;
   return Buffer.concat([Buffer.from(head), body]);
@@ -341,23 +341,23 @@ function bytesOf({ method, path, version, headers, body, isFramed }: Wish): Buff
 /** A request for this method, or several of them, with something wrong. */
 export function draw(path: string): Drawn {
   const several = below(10) === 0 ? 2 + below(40) : 1;
-  const wishes = Array.from({ length: several }, () => wished(path));
-  const bytes = Buffer.concat(wishes.map(bytesOf));
+  const requests = Array.from({ length: several }, () => fuzzed(path));
+  const bytes = Buffer.concat(requests.map(bytesOf));
   const at = below(bytes.length);
-  const isBroken = wishes.some(({ isFramed }) => !isFramed);
+  const isBroken = requests.some(({ isFramed }) => !isFramed);
   return {
     parts: below(4) === 0 ? [bytes.subarray(0, at), bytes.subarray(at)] : [bytes],
     // Where the end of a body is not told as it is, what follows in it may be read as requests that are none.
     requests: isBroken ? several + 1 : several,
-    isHead: wishes.some(({ method }) => method === "HEAD"),
+    isHead: requests.some(({ method }) => method === "HEAD"),
     // Of several, others may be right.
-    isFromElsewhere: several === 1 && !isBroken && mayTellNothing(wishes),
+    isFromElsewhere: several === 1 && !isBroken && mayTellNothing(requests),
   };
 }
 
 /** Health is told to everybody. */
-function mayTellNothing(wishes: readonly Wish[]): boolean {
-  return wishes.every(
+function mayTellNothing(requests: readonly FuzzedRequest[]): boolean {
+  return requests.every(
     ({ isFromElsewhere, path }) => isFromElsewhere && !/^\/(?:healthz|readyz)/.test(path),
   );
 }
