@@ -1,14 +1,14 @@
 import type { ComponentChildren, JSX } from "preact";
 
-export type Mood = "good" | "warn" | "bad" | "idle";
+export type BadgeTone = "good" | "warn" | "bad" | "idle";
 
 /** A state in a word. Its colour repeats what the word says, for those who see it. */
 export function Badge({
-  mood,
+  tone,
   children,
 }: {
-  readonly mood: Mood;
+  readonly tone: BadgeTone;
   readonly children: ComponentChildren;
 }): JSX.Element {
-  return <span class={`badge ${mood}`}>{children}</span>;
+  return <span class={`badge ${tone}`}>{children}</span>;
 }

@@ -1,8 +1,8 @@
 import type { JSX } from "preact";
 import { tOr } from "../text/text.ts";
-import { Badge, type Mood } from "./badge.tsx";
+import { Badge, type BadgeTone } from "./badge.tsx";
 
-const MOODS: Readonly<Record<string, Mood>> = {
+const TONES: Readonly<Record<string, BadgeTone>> = {
   NODE_STATE_SERVING: "good",
   NODE_STATE_DRAINING: "warn",
   NODE_STATE_DEGRADED: "bad",
@@ -14,5 +14,5 @@ const MOODS: Readonly<Record<string, Mood>> = {
 
 /** A state of a server or a store, by its name in the API. */
 export function StateBadge({ state }: { readonly state: string }): JSX.Element {
-  return <Badge mood={MOODS[state] ?? "idle"}>{tOr("state", state)}</Badge>;
+  return <Badge tone={TONES[state] ?? "idle"}>{tOr("state", state)}</Badge>;
 }

@@ -105,7 +105,7 @@ function Outcome({
 }): JSX.Element {
   return (
     <>
-      <Badge mood={outcome === "OK" ? "good" : "warn"}>{outcome}</Badge>
+      <Badge tone={outcome === "OK" ? "good" : "warn"}>{outcome}</Badge>
       {omittedCount !== "0" && (
         <p class="field-help">{t("audit.omitted", { count: countText(omittedCount) })}</p>
       )}

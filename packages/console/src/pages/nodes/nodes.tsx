@@ -137,11 +137,11 @@ function columnsOf(onAsk: ZonesProps["onAsk"]): readonly Column<Node>[] {
 }
 
 function NodeState({ node: { alive, draining } }: { readonly node: Node }): JSX.Element {
-  if (!alive) return <Badge mood="bad">{t("nodes.silent")}</Badge>;
+  if (!alive) return <Badge tone="bad">{t("nodes.silent")}</Badge>;
   return draining ? (
-    <Badge mood="warn">{t("nodes.drained")}</Badge>
+    <Badge tone="warn">{t("nodes.drained")}</Badge>
   ) : (
-    <Badge mood="good">{t("nodes.alive")}</Badge>
+    <Badge tone="good">{t("nodes.alive")}</Badge>
   );
 }
 

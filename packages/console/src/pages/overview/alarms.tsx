@@ -46,10 +46,10 @@ function columnsOf(): readonly Column<FleetAlarm>[] {
     {
       title: t("overview.state"),
       cell: ({ alarm: { severity, lasting } }) => {
-        const mood = severity === "ALARM_SEVERITY_CRITICAL" ? "bad" : "warn";
+        const tone = severity === "ALARM_SEVERITY_CRITICAL" ? "bad" : "warn";
         const text = tOr("severity", severity);
         return (
-          <Badge mood={lasting ? mood : "idle"}>
+          <Badge tone={lasting ? tone : "idle"}>
             {lasting ? text : `${text}, ${t("overview.alarm_over")}`}
           </Badge>
         );

@@ -31,7 +31,7 @@ export function FleetTiles({
         {
           name: t("overview.alarms"),
           value: numberText(alarms.length),
-          mood: alarms.length === 0 ? undefined : isCritical ? "bad" : "warn",
+          tone: alarms.length === 0 ? undefined : isCritical ? "bad" : "warn",
         },
       ]}
     />
@@ -55,7 +55,7 @@ function trafficTiles({ issued, calls, refused }: Fleet): readonly Tile[] {
       name: t("overview.refused"),
       value: rateText(refusedRate),
       more: t("overview.refused_share", { share: shareText(Math.min(1, share)) }),
-      mood: (refusedRate ?? 0) > 0 ? "warn" : undefined,
+      tone: (refusedRate ?? 0) > 0 ? "warn" : undefined,
     },
   ];
 }
@@ -86,6 +86,6 @@ function serversTile({ nodes, silentNodes }: Figures): Tile {
         : nodes.length > servers
           ? processes
           : t("overview.servers_all"),
-    mood: silent === 0 ? undefined : "warn",
+    tone: silent === 0 ? undefined : "warn",
   };
 }

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { wordOf } from "@idmint/core/kinds";
 import { call } from "../../api/client.ts";
-import { Badge, type Mood } from "../../parts/badge.tsx";
+import { Badge, type BadgeTone } from "../../parts/badge.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { CheckField, TextField } from "../../parts/field.tsx";
 import { Loaded } from "../../parts/loaded.tsx";
@@ -155,14 +155,14 @@ function columns(): readonly Column<TagJson>[] {
   ];
 }
 
-const MOODS: Readonly<Record<string, Mood>> = {
+const TONES: Readonly<Record<string, BadgeTone>> = {
   TAG_STATE_ACTIVE: "good",
   TAG_STATE_PAUSED: "warn",
   TAG_STATE_DELETED: "bad",
 };
 
 export function TagBadge({ state }: { readonly state: string }): JSX.Element {
-  return <Badge mood={MOODS[state] ?? "idle"}>{tOr("tag_state", state)}</Badge>;
+  return <Badge tone={TONES[state] ?? "idle"}>{tOr("tag_state", state)}</Badge>;
 }
 
 /** An id or a bound of ids: text to the last digit. */

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../../api/client.ts";
-import { Badge, type Mood } from "../../parts/badge.tsx";
+import { Badge, type BadgeTone } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { TextField } from "../../parts/field.tsx";
@@ -30,7 +30,7 @@ const lastRevoked = signal<{ readonly id: string; readonly time: string } | unde
 /** All of most stores on one page, so that they can be searched. */
 const PAGE_SIZE = 1_000;
 const EVERY_MS = 5_000;
-const MOODS: Readonly<Record<Expiry, Mood>> = { valid: "good", soon: "warn", expired: "idle" };
+const TONES: Readonly<Record<Expiry, BadgeTone>> = { valid: "good", soon: "warn", expired: "idle" };
 
 /** The tokens. The URL has the search, the page, and which dialog is open: `make`, or `revoke` with the token's id. */
 export function Tokens({ query }: PageProps): JSX.Element {
@@ -163,7 +163,7 @@ function columns(): readonly Column<Listed>[] {
     { title: t("tokens.expires"), cell: ({ expiresAtMs }) => timeText(expiresAtMs) },
     {
       title: t("tokens.state"),
-      cell: ({ expiry }) => <Badge mood={MOODS[expiry]}>{t(`tokens.state.${expiry}`)}</Badge>,
+      cell: ({ expiry }) => <Badge tone={TONES[expiry]}>{t(`tokens.state.${expiry}`)}</Badge>,
     },
     { title: t("tokens.actions"), cell: (token) => <Actions token={token} /> },
   ];

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { call } from "../../api/client.ts";
-import { Badge, type Mood } from "../../parts/badge.tsx";
+import { Badge, type BadgeTone } from "../../parts/badge.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { Loaded } from "../../parts/loaded.tsx";
@@ -24,7 +24,7 @@ import {
 const PAGE_SIZE = 100;
 const EVERY_MS = 5_000;
 
-const MOODS: Readonly<Record<LeaseState, Mood>> = {
+const TONES: Readonly<Record<LeaseState, BadgeTone>> = {
   leased: "good",
   reserved: "warn",
   free: "idle",
@@ -103,7 +103,7 @@ function columnsOf(): readonly Column<Worker>[] {
       title: t("workers.lease"),
       cell: (worker) => {
         const state = leaseStateOf(worker, now);
-        return <Badge mood={MOODS[state]}>{t(`workers.${state}`)}</Badge>;
+        return <Badge tone={TONES[state]}>{t(`workers.${state}`)}</Badge>;
       },
     },
     {
