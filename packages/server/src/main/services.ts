@@ -54,7 +54,7 @@ import {
   NO_CLOCK_PARTS,
 } from "../service/worker-ids/clocks.ts";
 import { WorkerService } from "../service/worker-ids/service.ts";
-import { createElsewhere, type Elsewhere, type ElsewhereTags, NOWHERE_ELSE } from "./elsewhere.ts";
+import { createExternal, type External, type ExternalTags, NO_EXTERNAL } from "./external.ts";
 import { instanceName } from "./instance.ts";
 import { realSystem } from "./system.ts";
 import { createTextMakers } from "./text-ids.ts";
@@ -100,7 +100,7 @@ export interface ServicesPorts {
   /** Default: what callers have a right to. */
   readonly authorise?: Authorise | undefined;
   readonly system?: System;
-  readonly places?: Elsewhere;
+  readonly places?: External;
   readonly clockParts?: ClockParts;
   /** What is known of the store over the lives of this server. Default: nothing, and nothing is kept. */
   readonly memory?: PollMemory;
@@ -114,7 +114,7 @@ export interface ServicesPorts {
 
 export function createServices(config: Config, ports: ServicesPorts): Services {
   const { store, emit, system = realSystem } = ports;
-  const { places = NOWHERE_ELSE, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
+  const { places = NO_EXTERNAL, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
   const { keys = new Map(), memory } = ports;
   const { leaseFile } = clockParts;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
@@ -137,7 +137,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   );
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
   const near = { system, store, raises, counters, emit };
-  const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
+  const external = createExternal(places, config, near, STORE_GRACE_MS);
   const texts = { keys, offsetAt: zoneOffsets() };
   const drain = createDrain(config, () => directory, emit);
   const onTold = (isDraining: boolean): void => drain.told(isDraining);
@@ -151,7 +151,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const { clocks, makeSource } = createSources(
     config,
     clockParts,
-    { ...common, system, grants, elsewhere, nodeId, onWentBack },
+    { ...common, system, grants, external, nodeId, onWentBack },
     { poll: () => poll, directory: () => directory, callers: () => access.kept, ...seen },
   );
   const directory = new Directory(
@@ -162,14 +162,14 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const polled = { ...common, audit, claims, directory, presence, nodes };
   const poll = createPoll(config, { ...polled, saved, memory });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
-  const { redis, ticketDatabases } = elsewhere;
+  const { redis, ticketDatabases } = external;
   const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });
   const its = { poll, directory, clocks, presence, drain, nodes, admission, access };
   const node = createNode(config, { ...common, ...its, ticketDatabases, nodeId, wallClock });
   const ids = createIds(config, { directory, counters, ledger, randomToken });
   const effects = new TagEffects({ nodes, poll, clock, wallClock });
-  const around = { ...common, ...elsewhere, ledger, directory, texts, wallClock, nodes, poll };
-  const administration = createAdministration({ ...around, announce, effects }, storeTimeoutMs);
+  const admin = { ...common, ...external, ledger, directory, texts, wallClock, nodes, poll };
+  const administration = createAdministration({ ...admin, announce, effects }, storeTimeoutMs);
   const { tags, capacity } = administration;
   const gates = { admission, audit, drain };
   const rules = { access, ...callers, authorise: ports.authorise ?? callers.authorise };
@@ -265,13 +265,13 @@ function createSources(
   clockParts: ClockParts,
   ports: Omit<SnowflakesPorts, "clocks" | "registryInRedis"> &
     Omit<SourcesPorts, "makers" | "redis" | "snowflake" | "ticket"> & {
-      readonly elsewhere: ElsewhereTags;
+      readonly external: ExternalTags;
       readonly nodeId: string;
     },
   later: LaterServices,
 ): { readonly clocks: Clocks; readonly makeSource: MakeSource } {
-  const { system, elsewhere } = ports;
-  const { registryInRedis } = elsewhere.redis;
+  const { system, external } = ports;
+  const { registryInRedis } = external.redis;
   const clocks = createClocks(clockParts, config.clockMaxOffsetMs, ports, later);
   const makers = createTextMakers(system);
   const settings = {
@@ -282,7 +282,7 @@ function createSources(
   };
   const snowflake = createSnowflakes(settings, { ...ports, registryInRedis, clocks });
   const makeSource = sourceMaker(
-    { ...ports, ...elsewhere.sources, makers, snowflake },
+    { ...ports, ...external.sources, makers, snowflake },
     { maxWaiters: config.limitWaiters, maxCount: config.limitCountAsSegments },
   );
   return { clocks, makeSource };

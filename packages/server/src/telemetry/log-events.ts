@@ -85,17 +85,17 @@ const WRITERS: {
   "cut-off-over": logPresence,
   "node-forgotten": logPresence,
   "hold-for-too-long": logPresence,
-  "ticket-database-lost": logElsewhere,
-  "ticket-database-back": logElsewhere,
-  "redis-seeded": logElsewhere,
-  "redis-raised": logElsewhere,
-  "redis-preload-failed": logElsewhere,
-  "redis-marks-failed": logElsewhere,
-  "redis-watch-failed": logElsewhere,
-  "redis-unfit": logElsewhere,
-  "redis-lost": logElsewhere,
-  "redis-back": logElsewhere,
-  "max-not-raised": logElsewhere,
+  "ticket-database-lost": logExternal,
+  "ticket-database-back": logExternal,
+  "redis-seeded": logExternal,
+  "redis-raised": logExternal,
+  "redis-preload-failed": logExternal,
+  "redis-marks-failed": logExternal,
+  "redis-watch-failed": logExternal,
+  "redis-unfit": logExternal,
+  "redis-lost": logExternal,
+  "redis-back": logExternal,
+  "max-not-raised": logExternal,
   "worker-leased": logSnowflake,
   "worker-lost": logSnowflake,
   "name-shared": logSnowflake,
@@ -234,13 +234,13 @@ function logStore(logger: Logger, event: OfStore): void {
   logger[level](plain(event), text);
 }
 
-type OfElsewhere = Extract<
+type ExternalEvent = Extract<
   Loggable,
   { readonly type: "max-not-raised" | `redis-${string}` | `ticket-${string}` }
 >;
 
 /** Logs events of Redis, of ticket databases and of other places where tags count besides the store. */
-function logElsewhere(logger: Logger, event: OfElsewhere): void {
+function logExternal(logger: Logger, event: ExternalEvent): void {
   switch (event.type) {
     case "ticket-database-lost":
       if (event.error.retryable) logger.error(plain(event), "a ticket database does not answer");

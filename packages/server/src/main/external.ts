@@ -11,14 +11,14 @@ import type { Placement } from "../service/tags/placement.ts";
 import type { Raises } from "../service/upstream/raises.ts";
 
 /** Where tags count besides the store. */
-export interface Elsewhere {
+export interface External {
   readonly ticketDatabases: readonly TicketDatabase[];
   readonly redisServers: readonly ElectedRedis[];
 }
 
-export const NOWHERE_ELSE: Elsewhere = { ticketDatabases: [], redisServers: [] };
+export const NO_EXTERNAL: External = { ticketDatabases: [], redisServers: [] };
 
-export interface ElsewherePorts {
+export interface ExternalPorts {
   readonly system: System;
   readonly store: Store;
   readonly raises: Raises;
@@ -27,7 +27,7 @@ export interface ElsewherePorts {
 }
 
 /** What a server does with tags that count elsewhere than in the store. */
-export interface ElsewhereTags {
+export interface ExternalTags {
   readonly redis: RedisTags;
   readonly ticketDatabases: Tickets["databases"];
   readonly lastTicketOf: Tickets["lastIdOf"];
@@ -35,12 +35,12 @@ export interface ElsewhereTags {
   readonly sources: Pick<SourcesPorts, "redis" | "ticket">;
 }
 
-export function createElsewhere(
-  { ticketDatabases, redisServers }: Elsewhere,
+export function createExternal(
+  { ticketDatabases, redisServers }: External,
   config: Config,
-  ports: ElsewherePorts,
+  ports: ExternalPorts,
   graceMs: number,
-): ElsewhereTags {
+): ExternalTags {
   const { limitWaiters: maxWaiters, prefetchShare } = config;
   const tickets = createTickets(ticketDatabases, ports, {
     prefetchShare,
