@@ -216,7 +216,7 @@ export const fileMutants: readonly Mutant[] = [
   {
     name: "sqlite: whatever was made ahead last is put in place",
     file: `${sqlite}/file/witness.ts`,
-    find: `if (held === undefined || !isOf(next, sightOf(held))) return false;`,
+    find: `if (held === undefined || !isOf(next, readWitness(held))) return false;`,
     replace: `if (held === undefined) return false;`,
     tests: [sqliteWitness],
   },

@@ -18,7 +18,7 @@ import type { Etcd, Session } from "./session/etcd.ts";
 import type { Standing } from "./session/proof.ts";
 import { lostNodesRow } from "./nodes.ts";
 import { endPeriod, forgetPeriods, positionOf } from "./periods.ts";
-import { sightOf } from "./session/sight.ts";
+import { readCluster } from "./session/sight.ts";
 import { recordChange } from "./tags.ts";
 import { tagFrom, valueOfRecord, valueOfTag } from "./session/rows.ts";
 
@@ -60,7 +60,7 @@ export async function accept(
     const names = await raiseAll(session, begun, { gap, nowMs, before });
     const revision = before + BigInt(Math.max(1, names));
     const seconds = BigInt(Math.floor(nowMs / 1_000));
-    const { clusterId, lead, term } = await sightOf(session);
+    const { clusterId, lead, term } = await readCluster(session);
     const generation = begun.generation < seconds ? seconds : begun.generation + 1n;
     const storeId = newStore ? randomUUID() : begun.storeId;
     const told = { old: begun.incarnation, incarnation, gap, tags: names };

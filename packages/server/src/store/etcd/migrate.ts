@@ -14,7 +14,7 @@ import { Etcd, type Session } from "./session/etcd.ts";
 import { markHistory } from "./history.ts";
 import { valueOfRecord } from "./session/rows.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
-import { readPlainly, requireOneCluster, sightOf } from "./session/sight.ts";
+import { readPlainly, requireOneCluster, readCluster } from "./session/sight.ts";
 
 /** Makes the store's first keys, in one transaction that finds none of them. */
 export async function migrate(
@@ -37,7 +37,7 @@ export async function migrate(
 
 async function seed(session: Session, by: AuditNote | undefined): Promise<void> {
   const { etcd, keys } = session;
-  const { clusterId, lead, term, status } = await sightOf(session);
+  const { clusterId, lead, term, status } = await readCluster(session);
   const record = {
     storeId: randomUUID(),
     incarnation: randomUUID(),

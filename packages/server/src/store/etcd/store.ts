@@ -23,7 +23,7 @@ import * as nodes from "./nodes.ts";
 import * as periods from "./periods.ts";
 import * as raise from "./raise.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
-import { readPlainly, requireOneCluster, sightOf } from "./session/sight.ts";
+import { readPlainly, requireOneCluster, readCluster } from "./session/sight.ts";
 import * as tags from "./tags.ts";
 import * as tokens from "./records/tokens.ts";
 import * as workerLeases from "./worker-leases.ts";
@@ -52,7 +52,7 @@ export async function open(config: EtcdConfig, pins: StorePins = passingPins()):
   try {
     const schemaVersion = await etcd.run(async (session) => {
       await requireOneCluster(etcd);
-      const { status } = await sightOf(session);
+      const { status } = await readCluster(session);
       refuseOld(status.version);
       const [schema] = await readPlainly(session, [{ key: etcd.keys.one("schema") }]);
       const version = workableVersion(migrations, appliedMigrations(schema));

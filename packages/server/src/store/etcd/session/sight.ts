@@ -8,7 +8,7 @@ import { notOf, placeOf } from "./proof.ts";
 import { recordFrom } from "./rows.ts";
 
 /** A cluster as it is now, to be recorded as the accepted one. */
-interface PresentSight {
+interface PresentCluster {
   readonly clusterId: string;
   /** Not above the lead that it has: the index is asked for before the revision, which only grows. */
   readonly lead: bigint;
@@ -17,7 +17,7 @@ interface PresentSight {
   readonly status: StatusAnswer;
 }
 
-export async function sightOf({ etcd, deadlineMs, keys }: Session): Promise<PresentSight> {
+export async function readCluster({ etcd, deadlineMs, keys }: Session): Promise<PresentCluster> {
   return etcd.ask(deadlineMs, async (ask) => {
     const status = await ask("status", {});
     const { header } = await ask("range", { key: keys.one("store") });

@@ -81,7 +81,7 @@ export class Witness {
     if (there !== this.#held?.file) this.close();
     if (there === undefined) return undefined;
     this.#held ??= open(this.path);
-    return this.#held === undefined ? undefined : sightOf(this.#held);
+    return this.#held === undefined ? undefined : readWitness(this.#held);
   }
 
   /** The file that was made ahead, or whatever lies in its place. */
@@ -89,7 +89,7 @@ export class Witness {
     let held: Held | undefined;
     try {
       held = open(this.#aheadPath);
-      return held === undefined ? undefined : sightOf(held);
+      return held === undefined ? undefined : readWitness(held);
     } catch {
       // Not what this process made: it is replaced.
       return undefined;
@@ -127,7 +127,7 @@ export class Witness {
     let held: Held | undefined;
     try {
       held = open(this.#aheadPath);
-      if (held === undefined || !isOf(next, sightOf(held))) return false;
+      if (held === undefined || !isOf(next, readWitness(held))) return false;
       writeMark(held.descriptor, nonceOf(next), mark);
       renameSync(this.#aheadPath, this.path);
       // Somebody may have moved the folder meanwhile, and another one into its place.
@@ -219,7 +219,7 @@ function syncFolder(name: string): void {
   }
 }
 
-function sightOf({ descriptor, file }: Held): Sight {
+function readWitness({ descriptor, file }: Held): Sight {
   const bytes = Buffer.alloc(LENGTH);
   const length = readSync(descriptor, bytes, 0, LENGTH, 0);
   return { file, ...parse(bytes.subarray(0, length).toString("latin1")) };
