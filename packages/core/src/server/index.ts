@@ -264,7 +264,7 @@ export {
   type StoreCall,
   type StoreCalls,
   storeCalls,
-  type Around,
+  type StoreInterceptor,
   wrapStore,
 } from "./store/calls.ts";
 export type { ChangeStore, StoreChanges } from "./store/changes.ts";

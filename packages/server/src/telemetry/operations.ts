@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import { type Around, type Store, wrapStore } from "@idmint/core/server";
+import { type StoreInterceptor, type Store, wrapStore } from "@idmint/core/server";
 import { Histogram } from "../service/histogram.ts";
 import { type Operation, presentTrace } from "../service/trace.ts";
 
@@ -28,9 +28,9 @@ export class Operations {
   observed(store: Store, place: string): Store {
     const system = SYSTEMS[store.backend] ?? store.backend;
     const where = whereOf(place);
-    const around: Around = (name, args, inner) =>
+    const intercept: StoreInterceptor = (name, args, inner) =>
       this.#around(system, name, () => inner[name](...args), where);
-    return wrapStore(store, around);
+    return wrapStore(store, intercept);
   }
 
   /** Stands around what is asked of Redis. */

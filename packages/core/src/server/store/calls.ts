@@ -104,17 +104,17 @@ export function storeCalls(ask: Ask): StoreCalls {
 }
 
 /** Stands around each call of a store, and makes it by `inner[name](...args)`. */
-export type Around = <Name extends StoreCall>(
+export type StoreInterceptor = <Name extends StoreCall>(
   name: Name,
   args: CallArgs[Name],
   inner: StoreCalls,
 ) => Promise<CallAnswers[Name]>;
 
-/** The same store with `around` standing around each of its calls. */
-export function wrapStore(inner: Store, around: Around): Store {
+/** The same store with `intercept` around each of its calls. */
+export function wrapStore(inner: Store, intercept: StoreInterceptor): Store {
   const { groupOf, listen, partsOf } = inner;
   return {
-    ...storeCalls((name, args) => around(name, args, inner)),
+    ...storeCalls((name, args) => intercept(name, args, inner)),
     backend: inner.backend,
     maxBatch: inner.maxBatch,
     get schemaVersion() {
@@ -128,7 +128,7 @@ export function wrapStore(inner: Store, around: Around): Store {
 }
 
 /** Stands around the calls of a backend: keeps from it what breaks a limit of the port, and what needs no store. */
-export const checkedCall: Around = async (name, args, inner) => {
+export const checkedCall: StoreInterceptor = async (name, args, inner) => {
   const { check, empty } = STORE_CALLS[name];
   check?.(...args);
   const list = (args as readonly unknown[])[0];
