@@ -1,7 +1,7 @@
 // The output of `idmint tag create --dry-run`: a tag that is planned and not made.
 import { endOf } from "@idmint/core";
 import { lifeEndMs } from "@idmint/core/kinds";
-import { roomOf, type TagSettings } from "@idmint/core/server";
+import { idCountsOf, type TagSettings } from "@idmint/core/server";
 import type { PlannedTag } from "@idmint/server";
 import { plain } from "../process/plain.ts";
 import { columns, type Rows } from "./table.ts";
@@ -60,8 +60,8 @@ function lifeText(days: number): string {
 
 /** How many ids there can be. */
 function capacityOf(settings: TagSettings): Readonly<Record<string, string>> {
-  const room = Object.entries(roomOf(settings)).map(([name, count]) => [name, String(count)]);
-  return Object.fromEntries(room) as Readonly<Record<string, string>>;
+  const counts = Object.entries(idCountsOf(settings)).map(([name, count]) => [name, String(count)]);
+  return Object.fromEntries(counts) as Readonly<Record<string, string>>;
 }
 
 function lengthText({ shortest, longest }: NonNullable<PlannedTag["textLength"]>): string {

@@ -299,7 +299,7 @@ export { type GrantedIds, type HighestGranted, VersionGuard } from "./store/vers
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";
 export { earlierMemory, memoryMsOf } from "./tag/memory.ts";
 export { periodName } from "./tag/period-name.ts";
-export { exampleTexts, type Room, roomOf } from "./tag/plan.ts";
+export { exampleTexts, type IdCounts, idCountsOf } from "./tag/plan.ts";
 export {
   firstIdOf,
   type Format,

@@ -8,13 +8,13 @@ import { periodName } from "./period-name.ts";
 import { firstIdOf, periodsOf, type TagSettings } from "./tag.ts";
 
 /** How many ids there can be, by what they are counted in. Empty for kinds whose ids are text by themselves. */
-export interface Room {
+export interface IdCounts {
   readonly idsPerSecondInAll?: bigint;
   readonly ids?: bigint;
   readonly idsPerPeriod?: bigint;
 }
 
-export function roomOf({ kind, ceiling }: TagSettings): Room {
+export function idCountsOf({ kind, ceiling }: TagSettings): IdCounts {
   if (kind.kind === "snowflake") return { idsPerSecondInAll: idsPerSecondInAll(kind.layout) };
   if (kind.kind === "redis_snowflake") {
     return { idsPerSecondInAll: BigInt(COUNTERS_PER_MS * 1_000) };

@@ -12,7 +12,7 @@ import {
   firstIdOf,
   horizonsOf,
   periodsOf,
-  roomOf,
+  idCountsOf,
   type TagSettings,
   type TextFormat,
   textFormatOf,
@@ -141,7 +141,7 @@ function factsOf(
   if (kind.kind === "redis_snowflake") {
     facts.push({ name: "life_end", timeMs: lifeEndMs(kind.timeOriginMs) + 1 });
   }
-  const { ids, idsPerPeriod, idsPerSecondInAll } = roomOf(settings);
+  const { ids, idsPerPeriod, idsPerSecondInAll } = idCountsOf(settings);
   if (idsPerSecondInAll !== undefined)
     facts.push({ name: "ids_per_second_in_all", count: idsPerSecondInAll });
   if (ids !== undefined) facts.push({ name: "ids", count: ids });
