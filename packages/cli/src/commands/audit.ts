@@ -42,7 +42,7 @@ function addList(group: Command, io: Io): void {
     .addOption(
       new Option(
         "--outcome <text>",
-        "only what ended so: OK, or a reason such as PERMISSION_DENIED",
+        "only events with this outcome: OK, or a reason such as PERMISSION_DENIED",
       ),
     )
     .addOption(

@@ -200,7 +200,7 @@ export class UncachedIds {
         // What a busy server refused is asked again when it said.
         const isPassing = error.retryable || error === this.#lastFailure;
         if (!isPassing) throw error;
-        // The error of the last request says more than that the time is over.
+        // The error of the last request says more than DEADLINE_EXCEEDED would.
         if (this.#context.clock.now() >= endAtMs) throw this.#lastFailure ?? error;
       }
     }

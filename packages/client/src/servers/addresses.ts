@@ -59,7 +59,7 @@ function faultOf(address: unknown): string | undefined {
   if (OTHER_TARGET.test(address)) return undefined;
   const target = DNS.exec(address)?.groups?.["rest"] ?? address;
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(target)?.[1];
-  // An address may hold a password, so it is shown only where it cannot.
+  // An address may hold a password, so it is shown only where there cannot be one.
   if (scheme !== undefined) return schemeFault(scheme);
   if (isIPv6(target) || /^[0-9a-f]*:[0-9a-f:]*:\d+$/i.test(target)) {
     return 'must have an IPv6 address in brackets, as in "[::1]:7600"';

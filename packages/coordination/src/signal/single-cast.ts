@@ -18,7 +18,7 @@ interface Waiter {
   readonly id: string;
   readonly name: string;
   readonly waiting: Waiting<Signal | undefined>;
-  /** One question at a time; a wish that comes meanwhile is for another one after it. */
+  /** One question at a time. One that is wanted meanwhile is asked after it. */
   isAsking: boolean;
   isWished: boolean;
   /** Its time is over: whoever joins after leaving would be chosen for nobody. */

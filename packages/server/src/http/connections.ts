@@ -57,7 +57,7 @@ export class Connections {
     this.#listener = createServer({ noDelay: true, pauseOnConnect: options.areUnread }, (socket) =>
       this.take(socket),
     );
-    // A server of HTTP that does not listen itself begins to look at its times with this.
+    // Node checks the time-outs of an HTTP server from its event `listening` on, which nothing else emits here.
     for (const { server } of [speakers.usual, speakers.reserved]) server.emit("listening");
   }
 

@@ -48,7 +48,7 @@ const REASONS: Readonly<Record<number, string>> = {
     "Not known: its rows are not kept any more, or are of a store that went back and was accepted.",
   [LookupResult.CONTRADICTION]: "Not known: rows say different things about it.",
   [LookupResult.UNKNOWN]:
-    "Not known: there is no row about it. A killed server takes its last second along.",
+    "Not known: there is no row about it. When a server is killed, its rows of the last second are lost.",
   [LookupResult.NOT_GRANTED]: "Nobody: it is above the tag's floor.",
 };
 

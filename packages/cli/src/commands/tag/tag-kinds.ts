@@ -86,7 +86,7 @@ export function addReturnToPeriod(group: Command, io: Io): void {
     .addOption(
       new Option(
         "--floor <id>",
-        "an id that the period gave none beyond, 0 if it gave none; required if the store does not know the last one",
+        "an id at or above the last one that the period gave, 0 if it gave none; required if the store does not know the last one",
       ).argParser(wholeNumber("--floor", { min: 0n, max: MAX_ID })),
     )
     .addOption(new Option("--dry-run", "check everything, change nothing"));

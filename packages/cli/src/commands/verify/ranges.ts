@@ -43,7 +43,7 @@ export class Budget {
     if (this.#left-- > 0) return;
     throw invalidField(
       "FILE",
-      `has more than ${MAX_RANGES} ranges that are no neighbours: verify some tags at a time with --tag, or sort each file by id`,
+      `has more than ${MAX_RANGES} separate ranges: verify some tags at a time with --tag, or sort each file by id`,
     );
   }
 }
@@ -137,7 +137,7 @@ export class IdRanges {
   }
 }
 
-/** Places of one residue; with one that no id has, so that those of two residues are no neighbours. */
+/** Places of one residue; with one that no id has, so that ranges of two residues never touch. */
 function sizeOf(modulus: bigint): bigint {
   return ID_SPACE / modulus + 2n;
 }

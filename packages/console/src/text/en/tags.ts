@@ -128,7 +128,7 @@ export const tags = {
     "For a sequence that a clock which had jumped forward put into a period ahead of time. It goes on above every id that the period gave.",
   "return.period": "Period",
   "return.period_help": "As the list of periods names it; before {period}.",
-  "return.floor": "An id that the period gave none beyond",
+  "return.floor": "An id at or above the last one of the period",
   "return.floor_help": "Needed only where the store does not know the last one.",
   "return.done": "Tag {name} is in period {period}.",
   "move.title": "Move {name}",
@@ -248,7 +248,7 @@ export const tags = {
     "Not known: its rows are not kept any more, or are of a store that went back and was accepted.",
   "lookup.LOOKUP_RESULT_CONTRADICTION": "Not known: rows say different things about it.",
   "lookup.LOOKUP_RESULT_UNKNOWN":
-    "Not known: there is no row about it. A killed server takes its last second along.",
+    "Not known: there is no row about it. When a server is killed, its rows of the last second are lost.",
   "lookup.LOOKUP_RESULT_NOT_GRANTED": "Nobody: it is above the tag's floor.",
   "field.description": "Description",
   "field.description.help": "what the ids are for, at most 256 characters",

@@ -7,7 +7,7 @@ export interface OverloadOptions {
    * turn has all of them.
    */
   readonly calls: number;
-  /** For how long that lasts before anything is refused, with hardly any time without work. */
+  /** For how long that lasts before anything is refused. The loop is idle for IDLE_SHARE of it at most. */
   readonly lastsMs: number;
   /** Time for calls in one turn of an overloaded server. It bounds how old a call gets that is admitted. */
   readonly turnMs: number;
@@ -104,7 +104,7 @@ const MIN_LEARNT = 16;
 const MAX_COST_RISE = 4;
 /** One turn may be long for any reason, such as a stop of the process. */
 const MIN_FULL_TURNS = 2;
-/** Of the time before an overload begins, what goes by without work at most. */
+/** Before an overload begins, the loop is idle for this share of the time at most. */
 const IDLE_SHARE = 0.2;
 /** Of the calls of an overload, those that each turn has at least. */
 const SHARE_OF_TURN = 0.25;

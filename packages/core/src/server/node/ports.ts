@@ -39,7 +39,7 @@ export interface NodeRenewal {
 
 /** A server's row. */
 export interface NodeRow extends NodeInfo {
-  /** Another number after every renewal that was carried out; says nothing else. */
+  /** Changes with every renewal that was carried out. Its value means nothing else. */
   readonly renewals: bigint;
   readonly incarnation: string;
   readonly obeyed: bigint;

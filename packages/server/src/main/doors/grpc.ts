@@ -10,7 +10,7 @@ import { listen } from "../neighbours.ts";
 /** Most connections of administrators that are open at once. */
 export const MAX_ADMIN_CONNECTIONS = 256;
 
-/** Where the connections of a process come from, which does not listen itself. */
+/** Where connections come from in a process that does not listen itself. */
 export interface ConnectionSources {
   readonly grpc: ConnectionSource;
   readonly admin: ConnectionSource;

@@ -103,7 +103,7 @@ export async function open(
     const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
     assertMembership(membership, place);
     await belonging.settle();
-    // Who gives up a standby that is away has to open the store without it.
+    // Only now: an operator who gives up an unreachable standby has to be able to open the store without it.
     connections.startConfirming();
     return {
       ...storeCalls((name, args) => CALLS[name](connections, ...args)),

@@ -25,7 +25,7 @@ export class RedisAlarmQueue {
     this.#queue = createQueue({
       redis: source,
       name: "alarms",
-      // Its connection tells of a Redis that removes keys; alarms are better told by way of it than not.
+      // A Redis that removes keys may lose alarms. Without the queue more would be lost, and the connection warns of it.
       mayEvict: true,
       maxLength: MAX_LENGTH,
       maxBytes: MAX_BYTES,

@@ -425,7 +425,7 @@ export interface ReturnToPeriodRequest {
   /** The period, as ListPeriods names it: 2026-11-21, 2026-W47, 2026-11 or 2026. It is before the tag's present one. */
   period: string;
   /**
-   * An id that the period gave none beyond, 0 if it gave none. Required when the store does not know the period's last id,
+   * An id at or above the last one that the period gave, 0 if it gave none. Required when the store does not know the period's last id,
    * otherwise at least that. Range: 0 … the tag's ceiling. Default: the last id that the store knows.
    */
   floor?:

@@ -15,7 +15,7 @@ export type Look =
     }
   | { readonly type: "silent"; readonly address: string; readonly error: IdmintError };
 
-/** Which of the looks is at the one primary; undefined: none of them, for now. */
+/** Which host is the only primary. Undefined: none of them at the moment. */
 export type Choice =
   | { readonly type: "primary"; readonly at: number }
   | { readonly type: "refused"; readonly error: IdmintError };
