@@ -208,7 +208,7 @@ test("a snowflake tag is shown with its layout, its end and its rates", async ()
   });
 });
 
-test("policy, wait and data centre can be changed, the layout cannot", async () => {
+test("policy, wait and data center can be changed, the layout cannot", async () => {
   const requests: UpdateTagRequest[] = [];
   const play: Play = {
     updateTag: (request: UpdateTagRequest) => {
@@ -509,7 +509,7 @@ test("which worker is meant is not guessed", async () => {
   const open = await against(registry(both).play, ...args);
   expect([open.exitCode, open.err]).toEqual([
     2,
-    expect.stringContaining("--data-center is required: worker 3 exists in data centres 1, 2"),
+    expect.stringContaining("--data-center is required: worker 3 exists in data centers 1, 2"),
   ]);
   const { play, leases } = registry(both);
   expect((await against(play, ...args, "--data-center", "2")).exitCode).toBe(0);

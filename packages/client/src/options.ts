@@ -35,7 +35,7 @@ export interface WorkerOptions {
    * A–Z a–z 0–9 . _ : / # -, beginning with a letter or digit; backup workers append #1 to #3.
    */
   readonly instance?: string | undefined;
-  /** The data centre in the ids. Default: the tag's. Range: 0 … 2^data_center_bits − 1 of the tag. */
+  /** The data center in the ids. Default: the tag's. Range: 0 … 2^data_center_bits − 1 of the tag. */
   readonly dataCenter?: number | undefined;
   /**
    * How far ahead this client reserves time, in milliseconds. It makes ids for that long while no server answers. It renews

@@ -120,10 +120,10 @@ export async function walkRegistry(
 class Walk {
   readonly #harness: RegistryHarness;
   readonly #handles: readonly OpenRegistry[];
-  /** Of each data centre, by worker id. */
+  /** Of each data center, by worker id. */
   readonly #rows = new Map<number, WorkerRow[]>();
   readonly #used = new Map<string, bigint[]>();
-  /** By data centre, worker id and extension. */
+  /** By data center, worker id and extension. */
   readonly #reserved = new Map<string, Reserved[]>();
   #leases = 0;
 

@@ -47,7 +47,7 @@ const LEAD_MS = 10_000;
 /** Registries answer by their own clock, and tests run for a while. */
 const SLACK_MS = 15_000;
 
-/** Settings of a tag of kind snowflake: 3 data centres' bits, 2 of workers, 1 of extension, unless told otherwise. */
+/** Settings of a tag of kind snowflake: 3 data centers' bits, 2 of workers, 1 of extension, unless told otherwise. */
 export function snowflakeOf(
   name: string,
   harness: Pick<RegistryHarness, "place">,
@@ -140,7 +140,7 @@ async function all(registry: WorkerRegistry, tag = "t"): Promise<readonly Worker
 }
 
 function leaseCases(suite: WorkerSuite): void {
-  suite("a lease is the lowest worker id of its data centre", async (registry, harness) => {
+  suite("a lease is the lowest worker id of its data center", async (registry, harness) => {
     const { timeOriginMs } = SNOWFLAKE_PRESETS["41-10-12"];
     await registry.createTag(snowflakeOf("t", harness, { dataCenter: 5 }));
     const first = await registry.leaseWorker(leaseOf("a"));
@@ -218,7 +218,7 @@ function leaseCases(suite: WorkerSuite): void {
     expect((await registry.leaseWorker(leaseOf("b"))).workerId).toBe(0);
   });
 
-  suite("a data centre outside the layout is refused", async (registry, harness) => {
+  suite("a data center outside the layout is refused", async (registry, harness) => {
     await registry.createTag(snowflakeOf("t", harness));
     for (const dataCenter of [-1, 8, 0.5]) {
       const work = registry.leaseWorker(leaseOf("a", { dataCenter }));

@@ -96,7 +96,7 @@ function addRelease(group: Command, io: Io): void {
     .addOption(
       new Option(
         "--data-center <number>",
-        "data centre, where several have this worker id",
+        "data center, where several have this worker id",
       ).argParser(smallNumber("--data-center", { min: 0, max: MAX_DATA_CENTERS - 1 })),
     )
     .addHelpText(
@@ -146,7 +146,7 @@ function chosen(
   );
   const [first, ...others] = found;
   if (first === undefined) {
-    const where = dataCenter === undefined ? "" : ` in data centre ${dataCenter}`;
+    const where = dataCenter === undefined ? "" : ` in data center ${dataCenter}`;
     throw invalidField(
       "WORKER",
       `must be a worker id that was leased${where}, got ${workerId}; idmint worker list ${tag} shows them`,
@@ -156,7 +156,7 @@ function chosen(
   const places = found.map((worker) => worker.dataCenter).join(", ");
   throw invalidField(
     "--data-center",
-    `is required: worker ${workerId} exists in data centres ${places}`,
+    `is required: worker ${workerId} exists in data centers ${places}`,
   );
 }
 

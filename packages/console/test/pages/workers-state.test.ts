@@ -35,7 +35,7 @@ test("worker ids are read as they are typed", () => {
   expect(["0", "7", "1023"].map(workerIdOf)).toEqual([0, 7, 1_023]);
 });
 
-test("workers stand by data centre, in the order of the answer", () => {
+test("workers stand by data center, in the order of the answer", () => {
   const workers = [0, 0, 3].map((dataCenter, workerId) => ({ dataCenter, workerId }) as Worker);
   const shown = centersOf(workers).map(({ dataCenter, workers: its }) => [dataCenter, its.length]);
   expect(shown).toEqual([

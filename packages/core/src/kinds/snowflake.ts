@@ -23,7 +23,7 @@ export type ClockPolicy = "REFUSE" | "EXTENSION" | "BACKUP_WORKER";
 export interface SnowflakeKind {
   readonly kind: "snowflake";
   readonly layout: SnowflakeLayout;
-  /** Data centre of workers that name none; 0 … 2^dataCenterBits − 1. */
+  /** Data center of workers that name none; 0 … 2^dataCenterBits − 1. */
   readonly dataCenter: number;
   /** EXTENSION only with extension bits. */
   readonly clockPolicy: ClockPolicy;
@@ -60,7 +60,7 @@ export interface SnowflakeDraft {
 }
 
 const DEFAULT_LAYOUT = SNOWFLAKE_PRESETS["41-10-12"];
-/** As many as Redis looks through at once when all worker ids of a data centre were leased before. */
+/** As many as Redis looks through at once when all worker ids of a data center were leased before. */
 const MAX_REDIS_WORKER_BITS = 16;
 const POLICIES: readonly ClockPolicy[] = ["REFUSE", "EXTENSION", "BACKUP_WORKER"];
 const REGISTRIES: readonly SnowflakeKind["registry"][] = ["STORE", "REDIS"];
@@ -86,7 +86,7 @@ const LAYOUT_FIELDS: FieldsOf<LayoutDraft> = {
     ...BITS,
     default: 0,
     range: LAYOUT_RANGES.data_center_bits,
-    help: "bits of the data centre",
+    help: "bits of the data center",
   },
   worker_bits: {
     ...BITS,
@@ -119,7 +119,7 @@ const FIELDS: FieldsOf<SnowflakeDraft> = {
     default: 0,
     range: [0, 2 ** LAYOUT_RANGES.data_center_bits[1] - 1],
     change: "any-time",
-    help: "data centre for workers that name none",
+    help: "data center for workers that name none",
   },
   clock_policy: {
     type: "enum",

@@ -49,7 +49,7 @@ export interface HeldWorkersOptions {
   readonly kind: SnowflakeKind;
   /** The stable name of the process that makes the ids. Its backups add `#1` to `#3` to it. */
   readonly instance: string;
-  /** The tag's data centre when undefined. */
+  /** The tag's data center when undefined. */
   readonly dataCenter: number | undefined;
   /** See LeaseOptions. */
   readonly epoch?: bigint | undefined;

@@ -1,7 +1,7 @@
 import { type FieldViolation, invalidField } from "../errors.ts";
 
 /**
- * How the ids of a snowflake tag are composed, from the highest bit to the lowest: 0, time, extension, data centre, worker,
+ * How the ids of a snowflake tag are composed, from the highest bit to the lowest: 0, time, extension, data center, worker,
  * sequence. The time is counted in ticks of `timeUnitMs` since `timeOriginMs`; tick t is the milliseconds from
  * timeOriginMs + t × timeUnitMs to timeOriginMs + (t + 1) × timeUnitMs − 1.
  */
@@ -41,7 +41,7 @@ export const SNOWFLAKE_PRESETS: Readonly<
 > = {
   /** 69 years of milliseconds, 1,024 workers, 4,096 ids a millisecond each. The default. */
   "41-10-12": preset(1, 41, 0, 10, 12),
-  /** The same with the worker split: 32 data centres of 32 workers. */
+  /** The same with the worker split: 32 data centers of 32 workers. */
   "41-5-5-12": preset(1, 41, 5, 5, 12),
   /** 174 years of 10 milliseconds, 65,536 workers, 256 ids in 10 milliseconds each. */
   sonyflake: preset(10, 39, 0, 16, 8),

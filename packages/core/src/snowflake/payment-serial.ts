@@ -22,7 +22,7 @@ export const FIELDS: Readonly<
 
 /**
  * The template of payment serials for a snowflake tag of this layout. It shows the business number (1 to 16 digits),
- * date and time to the millisecond at UTC, then extension, data centre, machine and counter. Each of these is as wide
+ * date and time to the millisecond at UTC, then extension, data center, machine and counter. Each of these is as wide
  * as its largest value, and fields without bits are left out. With 6 bits of worker and 12 of sequence:
  * `101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}`.
  */

@@ -44,7 +44,7 @@ export interface LeaseState {
 export interface LeaseOptions {
   readonly tag: string;
   readonly instance: string;
-  /** The tag's data centre when undefined. */
+  /** The tag's data center when undefined. */
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds. */
   readonly reserveAheadMs: number;

@@ -1,7 +1,7 @@
 /** A wish for a worker id of a tag of kind snowflake. */
 export interface WorkerLeaseRequest {
   readonly tag: string;
-  /** Stable name of the holder; who had a worker id under this name in this data centre gets it back. */
+  /** Stable name of the holder; who had a worker id under this name in this data center gets it back. */
   readonly instance: string;
   /** Undefined: that of the tag. */
   readonly dataCenter: number | undefined;

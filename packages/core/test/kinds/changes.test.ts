@@ -39,7 +39,7 @@ test.each<[string, TagKind, TagKind, boolean]>([
   ["the number of slots", ticket, { ...ticket, slots: 61 }, false],
   ["the slots", ticket, { ...ticket, slotsId: "t.2" }, false],
   [
-    "data centre, policy and wait",
+    "data center, policy and wait",
     snowflake,
     { ...snowflake, dataCenter: 1, clockWaitMs: 6 },
     true,

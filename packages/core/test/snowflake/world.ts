@@ -61,7 +61,7 @@ export class World {
   refusal: IdmintError | undefined;
   #happenings: Happening[] = [];
   readonly rows = new Map<string, Worker>();
-  /** By data centre, worker id and extension. */
+  /** By data center, worker id and extension. */
   readonly reserved = new Map<string, Reserved[]>();
   readonly ids = new Map<bigint, string>();
   readonly faults: string[] = [];

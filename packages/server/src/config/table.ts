@@ -257,7 +257,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   snowflakeDataCenter: optional(
     "snowflake.data_center",
     integer(0, 65_535),
-    "Data centre in the snowflakes that this server makes, for tags whose layout has one. Default: the tag's data centre.",
+    "Data center in the snowflakes that this server makes, for tags whose layout has one. Default: the tag's data center.",
   ),
   snowflakeReserveAheadMs: option(
     "snowflake.reserve_ahead",

@@ -188,7 +188,7 @@ test("the first view shows figures soon", async () => {
   expect(Math.min(...took)).toBeLessThan(10_000);
 });
 
-test("leased worker ids stand by data centre, page by page", async () => {
+test("leased worker ids stand by data center, page by page", async () => {
   await stage().call("TagService/CreateTag", { tag: { name: "trace", snowflake: {} } });
   const issuer = await issuerToken();
   const lease = (at: number): Promise<unknown> =>
@@ -196,7 +196,7 @@ test("leased worker ids stand by data centre, page by page", async () => {
   for (let at = 0; at < 102; at++) await lease(at);
   const view = await opened("workers");
   await view.page.getByRole("link", { name: "trace" }).click();
-  await view.sees(view.page.getByRole("heading", { name: "Data centre 0" }));
+  await view.sees(view.page.getByRole("heading", { name: "Data center 0" }));
   await view.sees("pod-0");
   await view.sees("idmint worker list trace");
   expect(await view.page.getByRole("row").count()).toBe(101);

@@ -49,7 +49,7 @@ export function addEncode(group: Command, io: Io): void {
         2 ** MAX_WORKER_BITS - 1,
       ),
     )
-    .addOption(field("--data-center", "snowflakes: data centre (default: the tag's)", 65_535))
+    .addOption(field("--data-center", "snowflakes: data center (default: the tag's)", 65_535))
     .addOption(field("--extension", "snowflakes: extension (default 0)", 255))
     .addOption(
       field("--sequence", "snowflakes: place within the unit of time (default 0)", 2 ** 30 - 1),

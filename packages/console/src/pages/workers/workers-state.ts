@@ -24,7 +24,7 @@ export function workerIdOf(typed: string): number | undefined {
   return /^\d{1,9}$/.test(typed) ? Number(typed) : undefined;
 }
 
-/** Data centres in the order in which they came, each with its workers. */
+/** Data centers in the order in which they came, each with its workers. */
 export function centersOf(
   workers: readonly Worker[],
 ): readonly { readonly dataCenter: number; readonly workers: readonly Worker[] }[] {

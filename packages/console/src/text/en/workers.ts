@@ -15,7 +15,7 @@ export const workers = {
   "workers.worker_id": "Worker id",
   "workers.not_an_id": "A worker id is a number.",
   "workers.no_leases": "No worker id of this tag was leased here yet.",
-  "workers.data_center": "Data centre {number}",
+  "workers.data_center": "Data center {number}",
   "workers.worker": "Worker id",
   "workers.lease": "Lease",
   "workers.leased": "Leased",

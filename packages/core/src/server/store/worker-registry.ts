@@ -29,7 +29,7 @@ export interface Worker {
  *    changed before that is of another epoch, so a lease that names its epoch is never used with another layout.
  */
 export interface WorkerRegistry extends WorkerLeases {
-  /** Up to `limit` workers of a tag above `after` (undefined: from the first), by data centre and worker id. */
+  /** Up to `limit` workers of a tag above `after` (undefined: from the first), by data center and worker id. */
   listWorkers(query: {
     tag: string;
     after: { dataCenter: number; workerId: number } | undefined;

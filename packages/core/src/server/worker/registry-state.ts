@@ -20,7 +20,7 @@ export const FREE_CANDIDATES = 1_000;
 // What a registry of worker ids decides, the same for every store. Each function runs on rows that are locked until the
 // decision is written, in one transaction.
 
-/** The data centre a lease is for; INVALID_ARGUMENT when the layout has no bits for it. */
+/** The data center a lease is for; INVALID_ARGUMENT when the layout has no bits for it. */
 export function dataCenterOf(kind: SnowflakeKind, dataCenter: number | undefined): number {
   const asked = dataCenter ?? kind.dataCenter;
   const count = 2 ** kind.layout.dataCenterBits;
@@ -32,7 +32,7 @@ export function dataCenterOf(kind: SnowflakeKind, dataCenter: number | undefined
   );
 }
 
-/** What a registry looks up, in the data centre of a lease, to decide which worker id it is for. */
+/** What a registry looks up, in the data center of a lease, to decide which worker id it is for. */
 export interface LeaseCandidates {
   /** The row of the same instance. At most one row has it. */
   readonly own: Worker | undefined;
@@ -54,7 +54,7 @@ export interface WorkerRules {
   readonly closedUntilMs: number;
 }
 
-/** The rules of a tag, for the workers of one data centre. */
+/** The rules of a tag, for the workers of one data center. */
 export interface DataCenterRules extends WorkerRules {
   readonly dataCenter: number;
 }
@@ -195,13 +195,13 @@ function renewalAnswer(row: Worker, nowMs: number): Omit<RenewedWorkerLease, "ep
 
 function workerIdsExhausted(tag: string, { layout, dataCenter }: DataCenterRules): IdmintError {
   const count = 2 ** layout.workerBits;
-  const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; a worker id becomes free ${WORKER_TTL_MS / 1_000} s after its holder's last renewal`;
+  const text = `all ${count} worker ids of tag "${tag}" in data center ${dataCenter} are leased; a worker id becomes free ${WORKER_TTL_MS / 1_000} s after its holder's last renewal`;
   const metadata = { tag, data_center: String(dataCenter) };
   return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
 }
 
 function workerLeaseLost(key: WorkerLeaseKey): IdmintError {
-  const text = `worker id ${key.workerId} of tag "${key.tag}" in data centre ${key.dataCenter} belongs to another holder now, or this token was used before; lease a worker id again`;
+  const text = `worker id ${key.workerId} of tag "${key.tag}" in data center ${key.dataCenter} belongs to another holder now, or this token was used before; lease a worker id again`;
   const metadata = {
     tag: key.tag,
     data_center: String(key.dataCenter),

@@ -85,7 +85,7 @@ test("one that was never used goes before one that is free, and there are no mor
   expect(answer).toMatchObject({ notBeforeMs: free.reservedUntilMs + 1, extension: 3 });
   const full = { own: undefined, used: 2, free: undefined };
   expect(() => leasedWorker(full, request, pool, NOW)).toThrow(
-    /WORKER_IDS_EXHAUSTED: all 2 worker ids of tag "t" in data centre 2/,
+    /WORKER_IDS_EXHAUSTED: all 2 worker ids of tag "t" in data center 2/,
   );
 });
 
@@ -207,7 +207,7 @@ test("a release ends the lease, keeps the reservation and uses the token up", ()
   expect(releasedWorker(rowOf(), key, NOW).expiresAtMs).toBe(rowOf().expiresAtMs);
 });
 
-test("data centres are those of the layout, by default that of the tag", () => {
+test("data centers are those of the layout, by default that of the tag", () => {
   const kind = {
     kind: "snowflake",
     layout,

@@ -211,7 +211,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   #done(answer: Answer, { dataCenter, workerId }: Omit<WorkerLeaseKey, "tag" | "token">): Done {
     if (answer.status === "done") return answer;
     const tag = this.#name;
-    const text = `worker id ${workerId} of tag "${tag}" in data centre ${dataCenter} belongs to another holder now, or this token was used before; lease a worker id again`;
+    const text = `worker id ${workerId} of tag "${tag}" in data center ${dataCenter} belongs to another holder now, or this token was used before; lease a worker id again`;
     const metadata = { tag, data_center: String(dataCenter), worker_id: String(workerId) };
     throw new IdmintError("WORKER_LEASE_LOST", text, { metadata });
   }
@@ -219,7 +219,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   #exhausted(dataCenter: number): IdmintError {
     const tag = this.#name;
     const count = 2 ** this.#kind.layout.workerBits;
-    const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; a worker id becomes free ${WORKER_TTL_MS / 1_000} s after its holder's last renewal`;
+    const text = `all ${count} worker ids of tag "${tag}" in data center ${dataCenter} are leased; a worker id becomes free ${WORKER_TTL_MS / 1_000} s after its holder's last renewal`;
     const metadata = { tag, data_center: String(dataCenter) };
     return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
   }

@@ -31,7 +31,7 @@ const MAX_TICKETS = 20;
 const MAX_PAGES = 20;
 const PAGE = 1_000;
 
-/** How many worker ids are free in the data centre that has fewest. */
+/** How many worker ids are free in the data center that has fewest. */
 export interface WorkerIds {
   readonly total: number;
   readonly left: number;
@@ -169,7 +169,7 @@ export class CapacityService {
     }
   }
 
-  /** Those of the data centre that has fewest left; undefined where the registry does not say. */
+  /** Those of the data center that has fewest left; undefined where the registry does not say. */
   async #workerIds(tag: Tag, call: Patience): Promise<WorkerIds | undefined> {
     const { layout } = tag.kind as SnowflakeKind;
     const total = 2 ** layout.workerBits;

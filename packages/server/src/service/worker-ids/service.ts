@@ -54,7 +54,7 @@ interface IdQuery {
   readonly limit: number;
 }
 
-/** A page of workers, by data centre and worker id. */
+/** A page of workers, by data center and worker id. */
 export interface WorkerPage {
   readonly workers: readonly Worker[];
   readonly nextPageToken: string;
@@ -181,7 +181,7 @@ export class WorkerService {
   }
 
   /**
-   * The workers with one worker id, from data centre to data centre, without a look at all others. `next`: the data centre
+   * The workers with one worker id, from data center to data center, without a look at all others. `next`: the data center
    * after which the next page begins.
    */
   async #withId(

@@ -64,7 +64,7 @@ export class WorkerScripts implements RedisWorkers {
     return found;
   }
 
-  /** The data centres that have workers, ascending, and how many worker ids were leased in each. */
+  /** The data centers that have workers, ascending, and how many worker ids were leased in each. */
   async #dataCenters(tag: string): Promise<readonly (readonly [number, number])[]> {
     return this.#connection.run(async (redis) => {
       const found: (readonly [number, number])[] = [];

@@ -3,10 +3,10 @@ import { checked, type Script, script } from "./scripts.ts";
 
 /*
  * The workers of a tag are fields of its hash, beside {store, generation, run_id, replid, start_ms, limit_ms, changes}:
- *   w:<data centre>:<worker id>  instance, token, reserved_until_ms and expires_at_ms, with spaces between them
- *   i:<data centre>:<instance>   the worker id it had last; only a hint, the worker's own field decides
- *   u:<data centre>              how many worker ids have a field; they are 0 … u − 1
- *   f:<data centre>              before this time none of them is free, unless one is released
+ *   w:<data center>:<worker id>  instance, token, reserved_until_ms and expires_at_ms, with spaces between them
+ *   i:<data center>:<instance>   the worker id it had last; only a hint, the worker's own field decides
+ *   u:<data center>              how many worker ids have a field; they are 0 … u − 1
+ *   f:<data center>              before this time none of them is free, unless one is released
  *
  * INVARIANTS, beside those of scripts.ts
  * - start_ms < every reservation ≤ limit_ms, which the RDBMS had before Redis got it. So times that two generations reserve
@@ -14,7 +14,7 @@ import { checked, type Script, script } from "./scripts.ts";
  * - A lease reserves above what was reserved for its worker id, and its token is new; only who presents a worker's token
  *   reserves more. Tokens are random, since a Redis that lost its state would count to the same ones again.
  *
- * ARGV of each: generation, changes seen, data centre, then as it says. Data centre, worker id and instance hold no space.
+ * ARGV of each: generation, changes seen, data center, then as it says. Data center, worker id and instance hold no space.
  */
 const ROWS = `${checked(["start_ms", "limit_ms", "changes"])}
 if doubt then return doubt end

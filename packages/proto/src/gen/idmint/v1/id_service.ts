@@ -229,7 +229,7 @@ export interface SnowflakeParts {
   ticks: bigint;
   /** Extension. Range: 0 … 255. */
   extension: number;
-  /** Data centre. Range: 0 … 65,535. */
+  /** Data center. Range: 0 … 65,535. */
   dataCenter: number;
   /** Worker; for kind redis_snowflake the shard. Range: 0 … 1,048,575. */
   worker: number;

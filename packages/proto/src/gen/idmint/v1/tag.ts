@@ -612,7 +612,7 @@ export interface SequenceKind {
  */
 export interface RedisSnowflakeKind {
   /**
-   * Number of the shard within the ids, which tells them from ids of other tags or data centres. Default: 0.
+   * Number of the shard within the ids, which tells them from ids of other tags or data centers. Default: 0.
    * Range: 0 … 4,095. It never changes.
    */
   shard: number;
@@ -671,7 +671,7 @@ export interface SegmentKind {
 
 /**
  * How the ids of a snowflake tag are composed. From the highest bit to the lowest: a 0, the time since time_origin in units
- * of time_unit, extension, data centre, worker, sequence. The widths add up to at most 63 bits. Immutable after the first id.
+ * of time_unit, extension, data center, worker, sequence. The widths add up to at most 63 bits. Immutable after the first id.
  */
 export interface SnowflakeLayout {
   /** What the time is counted in. Default: 1 ms. Range: 1 ms … 1 s, in whole milliseconds. */
@@ -684,10 +684,10 @@ export interface SnowflakeLayout {
   timeOrigin?:
     | Date
     | undefined;
-  /** Bits of the data centre. Default: 0, none. Range: 0 … 16. */
+  /** Bits of the data center. Default: 0, none. Range: 0 … 16. */
   dataCenterBits: number;
   /**
-   * Bits of the worker. Up to 2^worker_bits workers make ids at the same time in each data centre. Default: 0, a single
+   * Bits of the worker. Up to 2^worker_bits workers make ids at the same time in each data center. Default: 0, a single
    * worker. Range: 0 … 22.
    */
   workerBits: number;
@@ -709,7 +709,7 @@ export interface SnowflakeKind {
   layout?:
     | SnowflakeLayout
     | undefined;
-  /** Data centre of workers that name none. Default: 0. Range: 0 … 2^data_center_bits − 1. */
+  /** Data center of workers that name none. Default: 0. Range: 0 … 2^data_center_bits − 1. */
   dataCenter: number;
   /** What to do when the clock of a worker went back. Default: refuse. */
   clockPolicy: ClockPolicy;

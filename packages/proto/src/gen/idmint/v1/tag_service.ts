@@ -624,7 +624,7 @@ export interface GetTagCapacityResponse {
   /** What the ids run out of or outgrow, nearest first. Empty for kind uuid. */
   limits: CapacityLimit[];
   /**
-   * Kind snowflake: worker ids of a data centre, and how many of them nobody leases, in the data centre that has fewest
+   * Kind snowflake: worker ids of a data center, and how many of them nobody leases, in the data center that has fewest
    * left. Absent for all other kinds, and when there are more than can be counted.
    */
   workers?: WorkerCapacity | undefined;
@@ -652,7 +652,7 @@ export interface CapacityLimit {
 
 /** Worker ids of a snowflake tag. */
 export interface WorkerCapacity {
-  /** Worker ids of one data centre. */
+  /** Worker ids of one data center. */
   total: number;
   /** How many of them nobody leases now. */
   left: number;

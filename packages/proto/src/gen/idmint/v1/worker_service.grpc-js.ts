@@ -48,7 +48,7 @@ export interface WorkerServiceServer extends UntypedServiceImplementation {
    * undone. A used token is ABORTED (WORKER_LEASE_LOST).
    */
   releaseWorkerLease: handleUnaryCall<ReleaseWorkerLeaseRequest, ReleaseWorkerLeaseResponse>;
-  /** Lists the worker ids of a tag that were ever leased, by data centre and worker id. */
+  /** Lists the worker ids of a tag that were ever leased, by data center and worker id. */
   listWorkers: handleUnaryCall<ListWorkersRequest, ListWorkersResponse>;
 }
 
@@ -112,7 +112,7 @@ export interface WorkerServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ReleaseWorkerLeaseResponse) => void,
   ): ClientUnaryCall;
-  /** Lists the worker ids of a tag that were ever leased, by data centre and worker id. */
+  /** Lists the worker ids of a tag that were ever leased, by data center and worker id. */
   listWorkers(
     request: ListWorkersRequest,
     callback: (error: ServiceError | null, response: ListWorkersResponse) => void,

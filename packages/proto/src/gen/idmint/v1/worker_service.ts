@@ -23,7 +23,7 @@ export interface LeaseWorkerRequest {
    * run at the same time must have different names. [A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}.
    */
   instance: string;
-  /** Data centre. Default: that of the tag. Range: 0 … 2^data_center_bits − 1. */
+  /** Data center. Default: that of the tag. Range: 0 … 2^data_center_bits − 1. */
   dataCenter?:
     | number
     | undefined;
@@ -33,7 +33,7 @@ export interface LeaseWorkerRequest {
 
 /** Answer of LeaseWorker. */
 export interface LeaseWorkerResponse {
-  /** Data centre. */
+  /** Data center. */
   dataCenter: number;
   /** Worker id. Range: 0 … 2^worker_bits − 1. */
   workerId: number;
@@ -73,7 +73,7 @@ export interface LeaseWorkerResponse {
 export interface RenewWorkerLeaseRequest {
   /** Name of the tag. */
   tag: string;
-  /** Data centre, as LeaseWorker answered it. */
+  /** Data center, as LeaseWorker answered it. */
   dataCenter: number;
   /** Worker id, as LeaseWorker answered it. */
   workerId: number;
@@ -125,7 +125,7 @@ export interface RenewWorkerLeaseResponse {
 export interface ReleaseWorkerLeaseRequest {
   /** Name of the tag. */
   tag: string;
-  /** Data centre, as LeaseWorker answered it. */
+  /** Data center, as LeaseWorker answered it. */
   dataCenter: number;
   /** Worker id, as LeaseWorker answered it. */
   workerId: number;
@@ -145,13 +145,13 @@ export interface ListWorkersRequest {
   pageSize: number;
   /** The next_page_token of the page before. Default: empty, the first page. */
   pageToken: string;
-  /** Lists only workers with this worker id: at most one in each data centre. Default: all of them. */
+  /** Lists only workers with this worker id: at most one in each data center. Default: all of them. */
   workerId?: number | undefined;
 }
 
 /** Answer of ListWorkers. */
 export interface ListWorkersResponse {
-  /** Workers by data centre and worker id. */
+  /** Workers by data center and worker id. */
   workers: Worker[];
   /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
@@ -159,7 +159,7 @@ export interface ListWorkersResponse {
 
 /** A worker id that was leased. */
 export interface Worker {
-  /** Data centre. */
+  /** Data center. */
   dataCenter: number;
   /** Worker id. */
   workerId: number;
@@ -1658,7 +1658,7 @@ export const WorkerServiceService = {
       Buffer.from(ReleaseWorkerLeaseResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ReleaseWorkerLeaseResponse => ReleaseWorkerLeaseResponse.decode(value),
   },
-  /** Lists the worker ids of a tag that were ever leased, by data centre and worker id. */
+  /** Lists the worker ids of a tag that were ever leased, by data center and worker id. */
   listWorkers: {
     path: "/idmint.v1.WorkerService/ListWorkers" as const,
     requestStream: false as const,

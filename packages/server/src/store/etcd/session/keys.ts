@@ -123,7 +123,7 @@ export class Keys {
     return { key: this.audit(kind, { atMs: sinceMs, id: "" }), rangeEnd };
   }
 
-  /** The workers of one data centre, from a worker id on. */
+  /** The workers of one data center, from a worker id on. */
   workersOf(tag: string, dataCenter: number, from = 0): Range {
     const rangeEnd = this.#key(`worker/${tag}/${digits(dataCenter)}0`);
     return { key: this.worker(tag, dataCenter, from), rangeEnd };
