@@ -73,7 +73,7 @@ export const dropInMutants: readonly Mutant[] = [
   },
   {
     name: "drop-in: the first segment of a tag is for nothing",
-    file: "packages/server/src/api/drop-in/plain-ids.ts",
+    file: "packages/server/src/api/plain-ids.ts",
     find: "    if (!admission.hasQuotas) return allocate(request, context);\n",
     replace: "    if (step > 0) return allocate(request, context);\n",
     tests: served,

@@ -12,21 +12,21 @@ const onSqlite = {
 export const ledgerMutants: readonly Mutant[] = [
   {
     name: "ledger: released ids are handed out before their row is stored",
-    file: "packages/server/src/service/ledger/ledger.ts",
+    file: "packages/server/src/service/ledger.ts",
     find: "    void this.#flush(lane);\n    return promise;",
     replace: "    void this.#flush(lane);\n    settle(true);\n    return promise;",
     tests: model,
   },
   {
     name: "ledger: released ids are handed out though their row may not be stored",
-    file: "packages/server/src/service/ledger/ledger.ts",
+    file: "packages/server/src/service/ledger.ts",
     find: "    for (const { settle } of releases) settle(false);",
     replace: "    for (const { settle } of releases) settle(true);",
     tests: ["packages/server/test/service/ledger.test.ts"],
   },
   {
     name: "ledger: a release is written with an older version than the allocation",
-    file: "packages/server/src/service/ledger/ledger.ts",
+    file: "packages/server/src/service/ledger.ts",
     find: `const event = { entry: "release", tag, segment, version, epoch`,
     replace: `const event = { entry: "release", tag, segment, version: version - 1n, epoch`,
     tests: model,

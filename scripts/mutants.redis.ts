@@ -29,7 +29,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "positions in Redis are compared with what this server saw alone",
-    file: `${service}/kinds/redis-snowflake/counter.ts`,
+    file: `${service}/kinds/redis-snowflake.ts`,
     find: `const seen = Math.max(this.#seen, Number(mark));`,
     replace: `const seen = Math.max(this.#seen, Number(mark) * 0);`,
     tests: setBack,

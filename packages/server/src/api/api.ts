@@ -27,7 +27,7 @@ import { healthHandlers } from "./standard/health.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { figuresHandler, type FleetOfFigures } from "./nodes/figures.ts";
 import { idHandlers } from "./id-service.ts";
-import { type PlainHandlers, plainHandlers } from "./drop-in/plain-ids.ts";
+import { type PlainHandlers, plainHandlers } from "./plain-ids.ts";
 import type { Authorise, Handler, HandlerPorts, ServerTold } from "./method.ts";
 import { nodeHandlers, trafficHandlers } from "./nodes/node-service.ts";
 import { reflectionHandlers } from "./standard/reflection.ts";

@@ -5,7 +5,7 @@ import {
   GenerateIdRequest,
   GenerateIdResponse,
 } from "@idmint/proto";
-import type { PlainHandlers } from "../api/drop-in/plain-ids.ts";
+import type { PlainHandlers } from "../api/plain-ids.ts";
 import type { Access } from "../service/access/access.ts";
 import { HttpCallContext } from "./call-context.ts";
 import type { HttpCalls } from "./calls.ts";

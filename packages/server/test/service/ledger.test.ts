@@ -4,7 +4,7 @@ import { FakeTime, MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
 import type { ServerEvent } from "../../src/service/events.ts";
-import { Ledger } from "../../src/service/ledger/ledger.ts";
+import { Ledger } from "../../src/service/ledger.ts";
 import { settled } from "./directory-world.ts";
 
 const CLIENT = { instance: "orders/7f", principal: "payments" };

@@ -13,7 +13,7 @@ import { moveTag } from "../../src/service/redis/move.ts";
 import { RedisMarks } from "../../src/service/redis/marks.ts";
 import { placeOf } from "../../src/service/redis/place.ts";
 import { RedisSequenceCounter } from "../../src/service/kinds/sequence/redis-counter.ts";
-import { RedisSnowflakeCounter } from "../../src/service/kinds/redis-snowflake/counter.ts";
+import { RedisSnowflakeCounter } from "../../src/service/kinds/redis-snowflake.ts";
 import { RedisWatch } from "../../src/service/redis/watch.ts";
 import { begin, ownRedis, redisServerAt } from "../store/redis/support.ts";
 import { sequenceSettings, tagOf } from "./redis-tags.ts";

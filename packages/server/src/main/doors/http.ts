@@ -1,6 +1,6 @@
 import type { Clock } from "@idmint/core";
 import type { Api } from "../../api/api.ts";
-import type { PlainHandlers } from "../../api/drop-in/plain-ids.ts";
+import type { PlainHandlers } from "../../api/plain-ids.ts";
 import { forCallers } from "../../api/split.ts";
 import { servesConsole, servesHttpApi } from "../../config/http.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";

@@ -16,7 +16,7 @@ import {
   type VersionGuard,
 } from "@idmint/core/server";
 import { overloaded, type Patience } from "../call.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger } from "../ledger.ts";
 import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import type { Lookups } from "../upstream/lookups.ts";

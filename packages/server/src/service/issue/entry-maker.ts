@@ -17,7 +17,7 @@ import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
 import type { MakeSource } from "../kinds/kind.ts";
 import type { SourceKind } from "../kinds/source.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger } from "../ledger.ts";
 import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import { type Entry, isSameSource, type SegmentEntry, type SourceEntry } from "./entries.ts";

@@ -15,7 +15,7 @@ import { type Order, specOf } from "@idmint/core/kinds";
 import type { Patience } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import type { TakenIds } from "../kinds/source.ts";
-import type { Ledger, LedgerClient } from "../ledger/ledger.ts";
+import type { Ledger, LedgerClient } from "../ledger.ts";
 import type { Directory } from "./directory.ts";
 import type { Entry, SegmentEntry, SourceEntry } from "./entries.ts";
 import { type ReleaseTokens, tokenViolation } from "./release-tokens.ts";

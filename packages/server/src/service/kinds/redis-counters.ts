@@ -1,6 +1,6 @@
 import type { Tag } from "@idmint/core/server";
 import type { RedisCounterPorts } from "../redis/counter-ports.ts";
-import { RedisSnowflakeCounter } from "./redis-snowflake/counter.ts";
+import { RedisSnowflakeCounter } from "./redis-snowflake.ts";
 import { RedisSequenceCounter } from "./sequence/redis-counter.ts";
 
 /** Makes what counts the ids of tags in Redis, by kind. */

@@ -1,8 +1,8 @@
 import type { ObjectIdKind, TagKind, UuidKind } from "@idmint/core/kinds";
 import { specOf } from "@idmint/core/kinds";
-import { objectIds } from "./object-id/ids.ts";
+import { objectIds } from "./object-id.ts";
 import type { TextIds, TextMakers } from "./text-source.ts";
-import { uuids } from "./uuid/ids.ts";
+import { uuids } from "./uuid.ts";
 
 /** Every kind whose ids are text. */
 type TextKind = ObjectIdKind | UuidKind;

@@ -12,7 +12,7 @@ import {
 } from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
 import type { DecodeService } from "../issue/decode.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger } from "../ledger.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
 
 type Value = Parameters<DecodeService["decode"]>[1];

@@ -7,12 +7,12 @@ import {
   GenerateIdsRequest,
   GenerateIdsResponse,
 } from "@idmint/proto";
-import type { CallContext } from "../../service/call.ts";
-import type { ManyIds, OneId } from "../../service/issue/ids.ts";
-import type { KeptSegment, PlainIds } from "../../service/issue/plain-ids.ts";
-import { orderOf, segmentsOf } from "../convert.ts";
-import { handlerOf, type HandlerPorts, type UnaryHandler } from "../method.ts";
-import { NEEDS } from "../need.ts";
+import type { CallContext } from "../service/call.ts";
+import type { ManyIds, OneId } from "../service/issue/ids.ts";
+import type { KeptSegment, PlainIds } from "../service/issue/plain-ids.ts";
+import { orderOf, segmentsOf } from "./convert.ts";
+import { handlerOf, type HandlerPorts, type UnaryHandler } from "./method.ts";
+import { NEEDS } from "./need.ts";
 
 const SERVICE = "idmint.v1.IdService";
 

@@ -18,11 +18,11 @@ import {
   type Tag,
   type TimedDoubt,
 } from "@idmint/core/server";
-import { RedisAgreement } from "../../redis/agreement.ts";
-import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
-import { inEpoch, placeOf } from "../../redis/place.ts";
-import { RedisRaise } from "../../redis/raise.ts";
-import type { Counter } from "../grouped-source.ts";
+import { RedisAgreement } from "../redis/agreement.ts";
+import type { RedisCounterPorts } from "../redis/counter-ports.ts";
+import { inEpoch, placeOf } from "../redis/place.ts";
+import { RedisRaise } from "../redis/raise.ts";
+import type { Counter } from "./grouped-source.ts";
 
 /** Extensions one round trip waits for: the first may be overtaken by time, or by another server's. */
 const MAX_EXTENSIONS = 3;

@@ -1,6 +1,6 @@
 import { invalidField, type UuidMaker } from "@idmint/core";
 import type { UuidKind } from "@idmint/core/kinds";
-import { assertNoName, type TextIds } from "../text-source.ts";
+import { assertNoName, type TextIds } from "./text-source.ts";
 
 /** Longest name of a UUID of version 3 or 5, in bytes of UTF-8. */
 const MAX_NAME_BYTES = 4_096;

@@ -12,9 +12,9 @@ import {
   note,
   type VersionGuard,
 } from "@idmint/core/server";
-import { within } from "../call.ts";
-import type { Counters } from "../counters.ts";
-import type { Emit } from "../events.ts";
+import { within } from "./call.ts";
+import type { Counters } from "./counters.ts";
+import type { Emit } from "./events.ts";
 
 /** Rows that wait for each database. */
 const MAX_QUEUED = 20_000;
