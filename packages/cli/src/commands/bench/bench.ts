@@ -47,7 +47,7 @@ export function addBenchCommand(program: Command, io: Io): void {
   const command = program
     .command("bench")
     .description("measure how fast a server mints ids, and check that each comes once")
-    .argument("[tag]", "a tag that is there (default: one that is made for the run and deleted)")
+    .argument("[tag]", "an existing tag (default: one that is made for the run and deleted)")
     .addHelpText(
       "after",
       `

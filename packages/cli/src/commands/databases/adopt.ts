@@ -29,7 +29,7 @@ ${examplesText(["idmint store adopt 6d1f0a52-6f0c-4a7e-9d5e-0c3b8a1f2e47 --snowf
       throw invalidField("snowflake.cache_file", "is required: the server's own, from its start");
     }
     const effect = `makes the server belong to store ${id} from its next start on`;
-    const undoneBy = "idmint store adopt with the id of before";
+    const undoneBy = "idmint store adopt with the previous id";
     await confirm(command, io, { place: `cache file: ${file}`, effect, undoneBy });
     const before = await adoptStore(file, id);
     await printAnswer(command, io, {

@@ -39,7 +39,7 @@ export function addWatchCommand(program: Command, io: Io): void {
     .description("show rates, what is left, refusals and servers, once a second until Ctrl-C")
     .argument("[tags...]", `tags to watch, at most ${MAX_TAGS} (default: the first ${MAX_TAGS})`)
     .addOption(
-      new Option("--count <looks>", "end after so many looks (default: never)").argParser(
+      new Option("--count <looks>", "end after this many updates (default: never)").argParser(
         smallNumber("--count", { min: 1, max: 1_000_000 }),
       ),
     )

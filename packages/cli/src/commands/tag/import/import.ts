@@ -196,7 +196,7 @@ async function tagOf(send: Send, name: string): Promise<Tag | undefined> {
   if (counts) return tag;
   throw invalidField(
     name,
-    "is there as a tag whose ids are not one row of numbers: choose another name with --name",
+    "is the name of a tag whose ids are not one row of numbers: choose another name with --name",
   );
 }
 

@@ -61,7 +61,7 @@ export interface IdServiceServer extends UntypedServiceImplementation {
   releaseSegment: handleUnaryCall<ReleaseSegmentRequest, ReleaseSegmentResponse>;
   /**
    * Takes an id apart: the fields of a snowflake, the number behind an unguessable id, the parts of a formatted text, the
-   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is no id of the
+   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is not an id of the
    * tag, or that was made with an unknown key, is INVALID_ARGUMENT (INVALID_ID).
    */
   decodeId: handleUnaryCall<DecodeIdRequest, DecodeIdResponse>;
@@ -153,7 +153,7 @@ export interface IdServiceClient extends Client {
   ): ClientUnaryCall;
   /**
    * Takes an id apart: the fields of a snowflake, the number behind an unguessable id, the parts of a formatted text, the
-   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is no id of the
+   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is not an id of the
    * tag, or that was made with an unknown key, is INVALID_ARGUMENT (INVALID_ID).
    */
   decodeId(
