@@ -188,12 +188,15 @@ class Operator {
   }
 
   async makeToken(principal: string): Promise<Made> {
-    const wish = CreateTokenRequest.fromPartial({
+    const request = CreateTokenRequest.fromPartial({
       principal,
       rights: [{ role: Role.ISSUE, tags: "*" }],
       lifetime: { seconds: 3_600n, nanos: 0 },
     });
-    const { text, token } = await this.#api.send(this.#access.createToken.bind(this.#access), wish);
+    const { text, token } = await this.#api.send(
+      this.#access.createToken.bind(this.#access),
+      request,
+    );
     return { text, id: token?.tokenId ?? "" };
   }
 

@@ -41,11 +41,11 @@ function load(
   name: string,
   server: FleetServer,
   folder: string,
-  wish: Pick<StormLoad, "from" | "connections" | "streams" | "callsPerSecond" | "seconds">,
+  options: Pick<StormLoad, "from" | "connections" | "streams" | "callsPerSecond" | "seconds">,
 ) {
   const idsFile = path.join(folder, name);
   const config: StormLoad = {
-    ...wish,
+    ...options,
     address: server.address,
     tag: TAG,
     settleSeconds: 0,
@@ -53,7 +53,7 @@ function load(
   };
   const child = new Child(STORM, [JSON.stringify(config)], { name });
   const result = async (): Promise<StormResult & { readonly ids: BigUint64Array }> => {
-    const exit = await child.waitForEnd((wish.seconds + 120) * 1_000);
+    const exit = await child.waitForEnd((options.seconds + 120) * 1_000);
     expect(exit, child.describe()).toEqual({ code: 0, signal: null });
     const bytes = readFileSync(idsFile);
     const copy = new Uint8Array(bytes);

@@ -143,17 +143,17 @@ test.runIf(isLong)(
     const clock = path.join(folder, "clock");
     setClock(clock, 0);
     const { token, ca } = tls;
-    const wish = { folder, count: COUNT, block: BLOCK };
+    const options = { folder, count: COUNT, block: BLOCK };
     const others = await Promise.all(
       projects.map(({ language, load: words }) =>
         begin(
           words,
-          { ...wish, address: tls.address, token, ca, name: `${language}-0` },
+          { ...options, address: tls.address, token, ca, name: `${language}-0` },
           { FAKECLOCK_FILE: clock },
         ),
       ),
     );
-    const sdk = await begin(SDK, { ...wish, address: fleet.first.address, name: "node-0" });
+    const sdk = await begin(SDK, { ...options, address: fleet.first.address, name: "node-0" });
     const callers = [sdk, ...others];
     await untilAllMint(callers, PATIENCE);
 

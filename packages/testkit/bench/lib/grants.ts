@@ -37,7 +37,7 @@ const SETTINGS = {
     maxAgeMs: 600_000,
   },
 } as const;
-const WISH = { kind: "segment", count: 10, minCount: 1, after: 0n, seenVersion: 0n } as const;
+const REQUEST = { kind: "segment", count: 10, minCount: 1, after: 0n, seenVersion: 0n } as const;
 
 async function run(grants: Grants): Promise<GrantsMade> {
   const { storeUrl, callers, tags, sharesTags, seconds } = grants;
@@ -50,10 +50,10 @@ async function run(grants: Grants): Promise<GrantsMade> {
   const times: number[] = [];
   let endAt = performance.now() + seconds * 500;
   const ask = async (_: unknown, at: number): Promise<void> => {
-    const wishes = (groups[at % groups.length] ?? []).map((tag) => ({ tag, ...WISH }));
+    const requests = (groups[at % groups.length] ?? []).map((tag) => ({ tag, ...REQUEST }));
     while (performance.now() < endAt) {
       const begin = performance.now();
-      const answers = await store.grant(wishes);
+      const answers = await store.grant(requests);
       if (answers.some(({ outcome }) => outcome !== "granted")) throw new Error("a refused grant");
       times.push(performance.now() - begin);
     }

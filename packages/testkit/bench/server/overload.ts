@@ -48,16 +48,16 @@ interface RefusalRound {
 }
 
 type Round = OverloadedRound & QuotaRound & RefusalRound;
-type Wish = Partial<StormLoad> & Pick<StormLoad, "callsPerSecond" | "seconds">;
+type LoadOptions = Partial<StormLoad> & Pick<StormLoad, "callsPerSecond" | "seconds">;
 
-async function loadOf(server: Server, tag: string, wish: Wish): Promise<StormResult> {
+async function loadOf(server: Server, tag: string, options: LoadOptions): Promise<StormResult> {
   const load: StormLoad = {
     ...CALM,
     address: server.address,
     from: FIRST,
     tag,
     settleSeconds: 0,
-    ...wish,
+    ...options,
   };
   const command = [...cores.generator, ...script("lib/storm-load.ts", JSON.stringify(load))];
   await using generator = new Subject("storm-load", command);
