@@ -4,7 +4,7 @@ import path from "node:path";
 import type { Benchmark, Effort } from "./benchmark.ts";
 import { chartsOf, svgOf } from "./charts.ts";
 import type { Summary } from "./figure.ts";
-import { barText, columns, number } from "./format.ts";
+import { columns } from "./format.ts";
 import { machineText } from "./machine.ts";
 
 const docs = path.resolve(import.meta.dirname, "../../../../docs");
@@ -68,15 +68,13 @@ Run them with \`npx --yes pnpm@10 bench\`. \`npx --yes pnpm@10 bench --help\` li
 
 ## Method
 
-- idmint and whatever it is compared with are measured in the same run, in turns, over several rounds. A ratio is the median of the ratios of the rounds, shown with the smallest and the largest one. So ratios hold on other machines too, while absolute numbers hold only on this one.
-- The floor is a bare grpc-js server in its own process that answers the same messages from a counter. It has the flags of V8 that idmint sets (packages/server/src/v8-flags.ts). No server on grpc-js can be faster.
-- Bare servers on grpc-go and tonic (packages/testkit/bench/floors) show what the same call costs on other platforms, where Go and Rust are on the machine. No other id service is measured.
-- idmint runs as users run it: \`idmint serve\` with its defaults, with everything on (health, reflection, limits, log) and with the flags of V8 in place, which is checked in each of its processes first. Its store is a SQLite file that is synced at every commit, or its own PostgreSQL where the figure says so.
-- The generator is h2load, on another core than the server. Its processor time per call is shown beside the server's. h2load does not see gRPC's status. The server's count of issued ids and the size of the answers show that no call failed.
-- Other generators, on plain sockets, send what h2load cannot: calls for different tags, and many requests on one stream. They too take a small part of the server's time, which is shown.
-- Several processes behind one address are measured without pinning any process to a core. With only two cores, the generator takes a part of them. The processor time per call then says more than the calls per second.
-- Each SDK figure is measured in its own process, with one loop, so that the compiler sees only one kind of id. The time is cut into slices of about 20 ms, and the lower quartile counts. Ids are kept in a ring of 1,024. Strings are flattened before the clock stops, including those of idmint.
-- Nothing is left out. The median decides, and every figure that misses its bar is listed as missed.
+- idmint and what it is compared with are measured in the same run, in turns, over several rounds. A ratio is the median of the rounds' ratios. Ratios hold on other machines too; absolute numbers hold on this one.
+- The floor is a bare grpc-js server in its own process that answers the same messages from a counter, with the flags of V8 that idmint sets. Bare servers on grpc-go and tonic (packages/testkit/bench/floors) show the same call on other platforms. No other id service is measured.
+- idmint runs as users run it: \`idmint serve\` with its defaults and everything on (health, reflection, limits, log). Its store is a SQLite file that is synced at every commit, or its own PostgreSQL where the figure says so.
+- The generator is h2load on another core than the server's; for different tags and for streams, a generator on plain sockets. The server's count of issued ids and the size of the answers show that no call failed.
+- Several processes behind one address are not pinned to cores, and share two cores with the generator. Their processor time per call says more than their calls per second.
+- Each SDK figure is measured in its own process with one loop, in slices of about 20 ms, of which the lower quartile counts. Strings are flattened before the clock stops.
+- Nothing is left out: figures without a bar, spreads and the generator's own time are in [figures.json](benchmarks/figures.json).
 `;
 
 function documentOf(
@@ -93,21 +91,26 @@ function documentOf(
     "## Machine\n",
     ...machines,
     "\n## Verdict\n",
-    `${judged.length - missed.length} of ${judged.length} bars are met.${missed.length === 0 ? "" : " Missed are:\n"}`,
-    ...missed.map(missedText),
+    `${judged.length - missed.length} of ${judged.length} bars are met. The tables say which ones are **missed**.`,
     ...runs.map((run) => sectionOf(run, benchmarks, images)),
     "",
   ].join("\n");
 }
 
-function missedText({ text, unit, ours, ratio, bar }: Summary): string {
-  const value =
-    bar?.of === "ratio" && ratio !== undefined ? `${number(ratio)} ×` : `${number(ours)} ${unit}`;
-  return `- ${text}: ${value}, wanted ${bar === undefined ? "" : barText(bar)}`;
-}
-
 function row(cells: readonly string[]): string {
   return `| ${cells.join(" | ")} |`;
+}
+
+/** A cell without its spread. */
+function medianOf(cell: string): string {
+  return cell.replace(/ \(.*\)$/, "");
+}
+
+/** A row of a figure with a bar: medians alone. */
+function cellsOf(summary: Summary): readonly string[] {
+  const [text = "", ours = "", peer = "", ratio = "", bar = "", verdict] = columns(summary);
+  const judged = verdict === "missed" ? `${bar}, **missed**` : bar;
+  return [text, medianOf(ours), peer, medianOf(ratio), judged];
 }
 
 function sectionOf(
@@ -119,10 +122,10 @@ function sectionOf(
   const image = images.get(benchmark);
   return [
     `\n## ${title}\n`,
-    `\`pnpm bench ${benchmark}\`, ${date}, up to ${rounds} rounds of ${seconds} s; medians (smallest … largest).\n`,
+    `\`pnpm bench ${benchmark}\`, ${date}, up to ${rounds} rounds of ${seconds} s; medians.\n`,
     ...(image === undefined ? [] : [`${image}\n`]),
-    row(["figure", "idmint or generator", "compared with", "ratio", "bar", "verdict"]),
-    row(["---", "---", "---", "---", "---", "---"]),
-    ...summaries.map((summary) => row(columns(summary))),
+    row(["figure", "idmint", "compared with", "ratio", "bar"]),
+    row(["---", "---", "---", "---", "---"]),
+    ...summaries.filter(({ bar }) => bar !== undefined).map((summary) => row(cellsOf(summary))),
   ].join("\n");
 }

@@ -1,7 +1,7 @@
 import type { Bar, Summary } from "./figure.ts";
 
 /** A number with three digits that mean something, thousands apart. */
-export function number(value: number): string {
+function number(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   const size = Math.abs(value);
   if (size >= 1e9) return `${(value / 1e9).toPrecision(3)} G`;
@@ -12,7 +12,7 @@ export function number(value: number): string {
 }
 
 /** A bar as the table of bars writes it: `≥ 0.88 ×`. */
-export function barText({ wants, value, of }: Bar): string {
+function barText({ wants, value, of }: Bar): string {
   return `${wants === "at least" ? "≥" : "≤"} ${number(value)}${of === "ratio" ? " ×" : ""}`;
 }
 
