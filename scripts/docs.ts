@@ -1,6 +1,5 @@
 // Writes what is made from tables: docs/configuration.md from the server's options, docs/kinds.md from the kinds, docs/metrics.md
-// from the table of metrics, the dashboards of deploy/grafana, the schema of the Helm chart's values, and the code that docs/go.md,
-// docs/java.md and docs/python.md show.
+// from the table of metrics, the dashboards of deploy/grafana, and the schema of the Helm chart's values.
 // `--check` fails when the committed files differ. Tests run it.
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -8,7 +7,6 @@ import { kindDocs } from "../packages/cli/src/text/kind-docs.ts";
 import { configurationDocs } from "../packages/server/src/config/docs.ts";
 import { metricsDocs } from "../packages/server/src/telemetry/metrics/docs.ts";
 import { dashboardFiles } from "../packages/testkit/src/deploy/dashboards.ts";
-import { LANGUAGES, refreshed } from "../packages/testkit/src/polyglot/pages.ts";
 import { chartFiles } from "./chart.ts";
 import { root } from "./lib.ts";
 
@@ -20,9 +18,6 @@ const files: readonly (readonly [file: string, text: string])[] = [
     ([name, text]) => [path.join("deploy/grafana/dashboards", name), text] as const,
   ),
   ...chartFiles(),
-  ...LANGUAGES.map(
-    (language) => [path.join("docs", `${language}.md`), refreshed(language)] as const,
-  ),
 ];
 for (const [name, text] of files) {
   const file = path.join(root, name);

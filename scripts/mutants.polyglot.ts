@@ -1,10 +1,9 @@
 import type { Mutant } from "./mutant.ts";
 
-/** The page, since the test makes the callers from it. */
-const file = "docs/python.md";
+const file = "packages/testkit/polyglot/python/ids/segments.py";
 const tests = ["packages/testkit/test/polyglot.e2e.test.ts"];
 
-/** Faults of the callers that docs/python.md shows; those of Go and Java are written alike. */
+/** Faults of the callers in Python; those in Go and Java are written alike. */
 export const polyglotMutants: readonly Mutant[] = [
   {
     name: "polyglot: ids in memory have no max_age",

@@ -28,10 +28,7 @@ const FRAGMENTS: Readonly<Record<string, readonly [count: number, reason: string
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "docs/fail-over.md": "packages/cli/test/fail-over-docs.pg.test.ts",
   "docs/runbooks/": "packages/cli/test/runbooks.e2e.test.ts",
-  "docs/go.md": "packages/testkit/test/polyglot.e2e.test.ts",
-  "docs/java.md": "packages/testkit/test/polyglot.e2e.test.ts",
-  "docs/python.md": "packages/testkit/test/polyglot.e2e.test.ts",
-  "docs/languages.md": "packages/testkit/test/recipes.e2e.test.ts",
+  "docs/languages.md": "packages/testkit/test/polyglot.e2e.test.ts",
 };
 
 const PORTS = [7600, 7601, 7610, 7611, 5432, 6379, 2379];

@@ -1,5 +1,5 @@
-// Callers in other languages, made by their pages from an empty folder, mint beside the SDK from the same tags.
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+// Callers in other languages, made as docs/languages.md says from an empty folder, mint beside the SDK from the same tags.
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -19,7 +19,7 @@ import {
   untilAllMint,
   verdictOn,
 } from "../src/polyglot/crew.ts";
-import { LANGUAGES, linesOf, pageOf } from "../src/polyglot/pages.ts";
+import { LANGUAGES, linesOf } from "../src/polyglot/pages.ts";
 import { type Project, setUp, shell } from "../src/polyglot/project.ts";
 import { isLong, sqliteFile, startFleet } from "./fleet-support.ts";
 
@@ -79,9 +79,9 @@ class TlsServer {
   }
 }
 
-/** Runs the chapter "Run" of a page as written, but for the address. */
+/** Runs the program of a language as the page says, but for the address. */
 function follow({ language, folder }: Project, address: string): string {
-  const lines = linesOf(readFileSync(pageOf(language), "utf8"), "Run");
+  const [, lines] = linesOf(language);
   const idmint = `idmint() { '${process.execPath}' -C idmint-source '${CLI}' "$@" > made; }`;
   const here = lines.replaceAll("127.0.0.1:7600", address);
   const printed = shell(folder, `${idmint}\n${here}`, { IDMINT_ADDRESS: address });

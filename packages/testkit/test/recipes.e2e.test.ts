@@ -6,12 +6,11 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { debianFiles, programOf } from "../src/debian.ts";
-import { callersOf, linesOf } from "../src/polyglot/pages.ts";
+import { blocksOf, callersOf, page } from "../src/polyglot/pages.ts";
 import { shell, withPackages } from "../src/polyglot/project.ts";
 import { isLong } from "./fleet-support.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
-const page = readFileSync(path.join(root, "docs/languages.md"), "utf8");
 const tools = path.join(root, "node_modules/.cache/idmint-plugins");
 
 /** A file for each language; where the plugin of gRPC was run, one that only it writes. */
@@ -80,7 +79,7 @@ test.runIf(isLong)(
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const recipe = /^```yaml\n([^]*?)^```$/m.exec(page)?.[1] ?? "";
     writeFileSync(path.join(folder, "buf.gen.yaml"), recipe);
-    const lines = withPackages(linesOf(page, "Generate"), folder);
+    const lines = withPackages(blocksOf("Generate")[0] ?? "", folder);
     shell(folder, lines, withPlugins());
     const files = readdirSync(path.join(folder, "gen"), { recursive: true, encoding: "utf8" });
     expect(files).toEqual(expect.arrayContaining(Object.values(MADE)));

@@ -1,4 +1,4 @@
-// The pages docs/go.md, docs/java.md and docs/python.md: code that lies in packages/testkit/polyglot, and shell lines.
+// What docs/languages.md has of each language: links to the callers that lie in packages/testkit/polyglot, and shell lines.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 
@@ -7,36 +7,37 @@ export const LANGUAGES = ["go", "java", "python"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 const root = path.resolve(import.meta.dirname, "../../../..");
-/** The name of a file on a line of its own, and the block that has its text. */
-const FILE = /^`([\w./-]+)`:\n\n```(\w+)\n([^]*?)^```$/gm;
+/** The page's chapter of a language. */
+const CHAPTERS: Readonly<Record<Language, string>> = {
+  go: "Go",
+  java: "Java",
+  python: "Python",
+};
 
-export function pageOf(language: Language): string {
-  return path.join(root, "docs", `${language}.md`);
-}
+export const page: string = readFileSync(path.join(root, "docs/languages.md"), "utf8");
 
 /** Where the callers of a language lie. */
 export function callersOf(language: Language): string {
   return path.join(root, "packages/testkit/polyglot", language);
 }
 
-/** The files that a page shows, by their names. */
-export function filesOf(page: string): ReadonlyMap<string, string> {
-  return new Map([...page.matchAll(FILE)].map(([, name = "", , text = ""]) => [name, text]));
+/** The names of the files that a user of the language copies, as the page links to them. */
+export function filesOf(language: Language): readonly string[] {
+  const links = page.matchAll(/\]\(\.\.\/packages\/testkit\/polyglot\/(\w+)\/([\w./-]+)\)/g);
+  return [...links].flatMap(([, found, name = ""]) => (found === language ? [name] : []));
 }
 
-/** The page with the present text of each file. */
-export function refreshed(language: Language): string {
-  const page = readFileSync(pageOf(language), "utf8");
-  return page.replace(FILE, (_, name: string, kind: string) => {
-    const text = readFileSync(path.join(callersOf(language), name), "utf8");
-    return `\`${name}\`:\n\n\`\`\`${kind}\n${text}\`\`\``;
-  });
-}
-
-/** The shell lines of a chapter. */
-export function linesOf(page: string, chapter: string): string {
+/** The blocks of shell lines in a chapter. */
+export function blocksOf(chapter: string): readonly string[] {
   const text = page.split(/^## /m).find((part) => part.startsWith(`${chapter}\n`)) ?? "";
-  const lines = /^```sh\n([^]*?)^```$/m.exec(text)?.[1];
-  if (lines === undefined) throw new Error(`no shell lines in chapter "${chapter}"`);
-  return lines;
+  const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, lines = ""]) => lines);
+  if (blocks.length === 0) throw new Error(`no shell lines in chapter "${chapter}"`);
+  return blocks;
+}
+
+/** The lines that set a language up, and those that run its program. */
+export function linesOf(language: Language): readonly [setUp: string, run: string] {
+  const [first = "", second = "", ...others] = blocksOf(CHAPTERS[language]);
+  if (second === "" || others.length > 0) throw new Error(`${language}: not two blocks of lines`);
+  return [first, second];
 }

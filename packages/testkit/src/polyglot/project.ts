@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { cacheOf } from "../prepared.ts";
-import { callersOf, filesOf, type Language, linesOf, pageOf } from "./pages.ts";
+import { callersOf, filesOf, type Language, linesOf } from "./pages.ts";
 
 const root = path.resolve(import.meta.dirname, "../../../..");
 const TIMEOUT_MS = 600_000;
@@ -74,7 +74,7 @@ export interface Project {
 }
 
 /**
- * Follows the page's chapter "Set up", with the .proto files of this clone in the place of those on npm. Each test file has a
+ * Sets a language up as the page says, with the .proto files of this clone in the place of those on npm. Each test file has a
  * folder of its own, since they may run at the same time.
  */
 export function setUp(language: Language, cache = "polyglot"): Project {
@@ -85,17 +85,11 @@ export function setUp(language: Language, cache = "polyglot"): Project {
   for (const name of readdirSync(folder)) {
     if (!KEPT.has(name)) rmSync(path.join(folder, name), { recursive: true });
   }
-  const page = readFileSync(pageOf(language), "utf8");
-  const own = files.map((name) => [
-    name,
-    readFileSync(path.join(callersOf(language), name), "utf8"),
-  ]);
-  for (const [name = "", text = ""] of [...filesOf(page), ...own]) {
-    const file = path.join(folder, name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, text);
+  for (const name of [...filesOf(language), ...files]) {
+    cpSync(path.join(callersOf(language), name), path.join(folder, name));
   }
-  shell(folder, `${withPackages(linesOf(page, "Set up"), folder)}\n${build}`);
+  const [lines] = linesOf(language);
+  shell(folder, `${withPackages(lines, folder)}\n${build}`);
   return { language, folder, load: words(folder, "load"), caller: words(folder, "caller") };
 }
 
