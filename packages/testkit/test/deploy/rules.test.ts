@@ -48,7 +48,7 @@ test("each alert has its severity, its words, and a runbook and a table that nam
   expect(named).toEqual(alerts.map(({ alert }) => alert));
 });
 
-const known = [...docs("metrics.md").matchAll(/^- At `\/metrics`: `(\w+)`/gm)].map(
+const known = [...docs("metrics.md").matchAll(/^- `(\w+)`: (?:counter|gauge|histogram), /gm)].map(
   ([, name = ""]) => name,
 );
 

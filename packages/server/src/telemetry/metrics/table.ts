@@ -60,7 +60,7 @@ export type MetricName =
 export const OTHER_TAGS = "_other";
 
 const TAG = {
-  tag: `one of the busiest tags, or \`${OTHER_TAGS}\` for all others together`,
+  tag: `one of the busiest tags, or \`${OTHER_TAGS}\``,
 };
 const ERROR = { "error.type": "the reason, where it failed" };
 
