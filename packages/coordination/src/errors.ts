@@ -27,7 +27,7 @@ export type Reason =
   | "TOKEN_EXHAUSTED"
   | "TOKEN_WENT_BACK";
 
-/** The closed table of reasons: each has exactly one code. docs/coordination.md explains every row. */
+/** The closed table of reasons: each has exactly one code. The README explains every row. */
 const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
   CALL_CANCELLED: "CANCELLED",
   CLOSED: "FAILED_PRECONDITION",

@@ -4,7 +4,7 @@ import { RedisServer } from "@idmint/testkit/redis";
 import { expect, test } from "vitest";
 import { createElection, createLocks } from "../src/index.ts";
 
-const docs = path.resolve(import.meta.dirname, "../../../docs/coordination.md");
+const docs = path.resolve(import.meta.dirname, "../README.md");
 
 test("locks and elections need no more permissions than the documentation says", async () => {
   const text = readFileSync(docs, "utf8");
