@@ -61,9 +61,9 @@ async function useAll(env: Record<string, string>): Promise<void> {
   expect(server.words()).toContain('"givenBack":');
 }
 
-test("a role that only serves needs no more than docs/operations.md grants it", async () => {
-  const [roles = "", grants = ""] = snippets("docs/operations.md", "PostgreSQL", "sql");
-  const [migrate = "", run = ""] = snippets("docs/operations.md", "PostgreSQL", "sh");
+test("a role that only serves needs no more than docs/postgres.md grants it", async () => {
+  const [roles = "", grants = ""] = snippets("docs/postgres.md", "PostgreSQL", "sql");
+  const [migrate = "", run = ""] = snippets("docs/postgres.md", "PostgreSQL", "sh");
   await runSql(roles);
   const owner = parse(migrate);
   expect(owner.lines).toEqual(["idmint migrate --dry-run", "idmint migrate"]);

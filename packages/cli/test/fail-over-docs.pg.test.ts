@@ -7,7 +7,7 @@ import { cli, serve } from "./process.ts";
 import { shell, snippet, snippets } from "./snippets.ts";
 
 const DOC = "docs/fail-over.md";
-const ROLES = "docs/operations.md";
+const ROLES = "docs/postgres.md";
 
 /** One statement at a time: PostgreSQL makes no database, and sets nothing of the system, within a transaction. */
 async function runSql(server: TestPostgres, sql: string, database?: string): Promise<void> {

@@ -222,7 +222,7 @@ const OF_GRPC =
 function faultOf({ http, code, message }: Outcome, how: string): string | undefined {
   if (http === UNSUPPORTED_MEDIA_TYPE) return how === "wrong content type" ? undefined : "HTTP 415";
   if (code === undefined) return `no status, HTTP ${http}`;
-  // As gRPC wants it: docs/malformed.md.
+  // As gRPC wants it: doors/malformed.ts.
   const isOfGrpc = OF_GRPC.test(decodeURI(message));
   if (code === "INTERNAL") return isOfGrpc ? undefined : `INTERNAL: ${message}`;
   return TYPED.has(code) ? undefined : `${code}: ${message}`;

@@ -1,4 +1,4 @@
-/** The names of all alarms. docs/operations.md explains each. */
+/** The names of all alarms. docs/alarms.md explains each. */
 type AlarmName =
   | "CLOCK_AHEAD"
   | "CLOCK_REFUSED"

@@ -6,7 +6,7 @@ import {
   type StreamLimitsState,
 } from "@idmint/core/server";
 
-/** docs/operations.md explains them. */
+/** docs/overload.md explains them. */
 const OPTIONS = { heldMost: 128, least: 4, calmMs: 10_000 };
 /** How often a connection that is to become narrow is looked at, and how many times. */
 const FILL_MS = 5;

@@ -4,7 +4,7 @@ import { callerOf } from "../api/caller.ts";
 import { endsOf } from "../tcp.ts";
 import { type Handshake, type HandshakeLimits, Handshakes } from "./handshakes-state.ts";
 
-/** docs/operations.md explains them. */
+/** docs/overload.md explains them. */
 const HANDSHAKE_LIMITS: HandshakeLimits = {
   running: 256,
   waiting: 1_024,

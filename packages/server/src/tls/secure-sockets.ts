@@ -14,7 +14,7 @@ import type { HandshakeLimits } from "./handshakes-state.ts";
 const ALPN = "h2";
 
 export interface SecureSocketsParts {
-  /** How long a handshake may take, and how many may. Default: as docs/operations.md has it. */
+  /** How long a handshake may take, and how many may. Default: as docs/overload.md has it. */
   readonly handshakeMs?: number;
   readonly handshakes?: HandshakeLimits;
   /** A connection whose caller showed what it had to. */

@@ -1,5 +1,4 @@
 // One table of requests that no client sends, on both doors of gRPC.
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { RawFrames } from "../fast/frames.ts";
 import { createTag, startTest, until } from "../support.ts";
@@ -26,16 +25,4 @@ test.each(DOORS)("malformed requests are answered as the table says: %s", async 
     }
   }
   expect(it.events.filter(({ type }) => type === "internal-error")).toEqual([]);
-});
-
-test("docs/malformed.md shows the table", () => {
-  const docs = readFileSync(new URL("../../../../docs/malformed.md", import.meta.url), "utf8");
-  for (const [part, , rows] of MALFORMED) {
-    const [, section = ""] = docs.split(`\n## ${part}\n`);
-    const lines = (section.split("\n## ")[0] ?? "").split("\n");
-    const cells = lines.filter((line) => line.startsWith("| ")).slice(1);
-    expect(cells).toEqual(
-      rows.map(([what, , fast, grpcJs = ""]) => `| ${what} | ${fast} | ${grpcJs} |`),
-    );
-  }
 });

@@ -1,4 +1,7 @@
-// What both doors of gRPC answer to requests that no client sends. docs/malformed.md shows the same.
+// What both doors of gRPC answer to requests that no client sends, such as those of a fuzzer or a broken proxy. grpc-js takes more
+// than it should: it does not look at what follows the one message of a call, takes a flag that it does not know for 0, every
+// content type that begins with application/grpc, and any method of HTTP. No id is issued twice for that, and none goes to somebody
+// else. Both refuse a Host beside another :authority, since a proxy may have looked at either.
 import { gzipSync } from "node:zlib";
 import { GenerateIdRequest } from "@idmint/proto";
 import { FLAG, FRAME, PREFACE, SETTING } from "../../src/fast/http2/frames.ts";

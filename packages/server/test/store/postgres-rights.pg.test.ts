@@ -21,11 +21,10 @@ import { CreateTagRequest, TagServiceService } from "@idmint/proto";
 import type { TagServiceClient } from "@idmint/proto/grpc-js";
 
 const UNSAFE = ["fsync", "full_page_writes"];
-/** The rights that docs/operations.md gives the role of a server. */
-const GRANTS = readFileSync(
-  new URL("../../../../docs/operations.md", import.meta.url),
-  "utf8",
-).match(/^GRANT .* ON .* TO idmint_server;$/gm) as readonly string[];
+/** The rights that docs/postgres.md gives the role of a server. */
+const GRANTS = readFileSync(new URL("../../../../docs/postgres.md", import.meta.url), "utf8").match(
+  /^GRANT .* ON .* TO idmint_server;$/gm,
+) as readonly string[];
 
 let database: TestDatabase;
 let role: string;

@@ -133,7 +133,7 @@ function addAccept(group: Command, io: Io): void {
       `
 A store goes back when a backup is restored, or when a promoted replica lacks the last grants. Ids are then in use that
 the store does not know. Servers refuse until you accept the store with a gap that covers those ids. An accept cannot be
-undone, so it needs --yes or your answer on a terminal. See docs/operations.md.
+undone, so it needs --yes or your answer on a terminal. See docs/restore.md.
 ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
     );
   command.action(async ({ gap, newStore = false, oldPrimaryIsStopped = false }: AcceptFlags) => {

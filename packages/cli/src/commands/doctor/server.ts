@@ -85,7 +85,7 @@ export function storeFindings({
       store.state === StoreState.FENCED
         ? fail(
             `its store refuses: ${plain(store.fenceReason)}`,
-            "find out what happened to it, then idmint store accept --gap N (docs/operations.md)",
+            "find out what happened to it, then idmint store accept --gap N (docs/restore.md)",
           )
         : undefined,
       ...tickets,

@@ -93,7 +93,7 @@ function schemaFindings(status: StoreStatus): readonly Finding[] {
         ? undefined
         : fail(
             `it grants nothing: ${plain(fenced)}`,
-            "find out what happened to it, then idmint store accept --gap N (docs/operations.md)",
+            "find out what happened to it, then idmint store accept --gap N (docs/restore.md)",
           ),
     ],
     `schema ${schemaVersion}, ${status.tags} tags`,

@@ -29,7 +29,7 @@ import { overloadError, QuotaErrors, waitingError } from "./errors.ts";
 import { HeldRefusals } from "./held.ts";
 
 /**
- * When a server is overloaded. docs/operations.md explains them. The calls are more than a connection may have in flight at
+ * When a server is overloaded. docs/overload.md explains them. The calls are more than a connection may have in flight at
  * once, since these are bounded already.
  */
 const OVERLOAD = { ageMs: 25, calls: 1_025, lastsMs: 500, turnMs: 5, calmMs: 250 };

@@ -26,7 +26,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   "28000": "check the user in its URL, and pg_hba.conf of the server",
   "28P01": `check the user in its URL, and ${PASSWORDS}`,
   "3D000": "check the name of the database in its URL, or create the database",
-  [NOT_ALLOWED]: "grant the role what docs/operations.md lists, or check the user in its URL",
+  [NOT_ALLOWED]: "grant the role what docs/postgres.md lists, or check the user in its URL",
   [READ_ONLY]:
     "switch default_transaction_read_only off, which may be set for the role, the database or the server",
   CERT_HAS_EXPIRED: "renew the certificate of the server",

@@ -57,7 +57,7 @@ export function addImport(group: Command, io: Io): void {
       "after",
       `
 Each tag gets a floor: the highest id that the source may have given out, and the gap. A tag that is there already is
-raised to it, or left as it is when it is above. So a second run changes nothing. docs/import.md has the steps.
+raised to it, or left as it is when it is above. So a second run changes nothing. docs/migrating.md has the steps.
 ${examplesText([
   "idmint tag import leaf leaf_alloc.sql --gap 100000 --dry-run",
   "idmint tag import tinyid db1.sql db2.sql --gap 0 --yes",

@@ -634,7 +634,7 @@ export interface TagFigureRun {
   remainingSeconds: number[];
 }
 
-/** Something that a person should know of. docs/operations.md explains each. */
+/** Something that a person should know of. docs/alarms.md explains each. */
 export interface Alarm {
   /** Which one, such as STORE_LOST. */
   alarm: string;

@@ -30,7 +30,7 @@ function faultsOf(row: LookRow): StoreFinding[] {
       name: "rights",
       isFatal: true,
       found: `the role ${role} lacks ${missing}`,
-      fix: "grant it what docs/operations.md lists",
+      fix: "grant it what docs/postgres.md lists",
     });
   }
   if (unlogged.length > 0) {

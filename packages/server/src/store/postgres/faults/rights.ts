@@ -1,4 +1,4 @@
-// What the role of a server must be allowed to do, as docs/operations.md grants it; a test compares the two.
+// What the role of a server must be allowed to do, as docs/postgres.md grants it; a test compares the two.
 
 /** Rights on tables of the schema idmint besides SELECT, which is needed on all of them. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
