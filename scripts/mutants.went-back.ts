@@ -256,8 +256,8 @@ export const wentBackMutants: readonly Mutant[] = [
   {
     name: "went back: etcd is not marked for a tag that is behind",
     file: `${store}/etcd/changes.ts`,
-    find: `if (first !== undefined && mayMark)`,
-    replace: `if (first !== undefined && !mayMark)`,
+    find: `if (mayMark) await markBehind`,
+    replace: `if (!mayMark) await markBehind`,
     tests: etcd,
     only: "a tag's key",
   },

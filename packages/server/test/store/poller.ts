@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Store, StoreChanges } from "@idmint/core/server";
+import { type Store, type StoreChanges, VersionGuard } from "@idmint/core/server";
 import { granted } from "@idmint/testkit/store-suite";
 import { onTestFinished } from "vitest";
 import { openStore, type StoreConfig } from "../../src/store/open-store.ts";
@@ -10,8 +10,10 @@ export class Poller {
   /** How often a poll said that a promoted standby was accepted by itself. */
   accepts = 0;
   readonly #id = randomUUID();
-  readonly #seen = new Map<string, bigint>();
+  readonly #cursor = { after: 0 };
+  readonly #guard = new VersionGuard();
   #count = 0n;
+  #last = { tag: "", last: 0n, version: 0n };
   #obeyed = { incarnation: "", obeyed: 0n };
   #since = 2n ** 63n - 1n;
 
@@ -30,7 +32,7 @@ export class Poller {
     this.#count++;
     const found = await this.store.changes({
       since: this.#since,
-      watched: [...this.#seen].map(([tag, version]) => ({ tag, version })),
+      watched: [...this.#guard.watch(1_000, this.#cursor)],
       limit: 100,
       renewal: {
         node: {
@@ -50,16 +52,29 @@ export class Poller {
     this.#since = found.revision;
     if (found.isAccepted === true) this.accepts++;
     // Versions of before an accept are compared no more.
-    if (found.incarnation !== this.#obeyed.incarnation) this.#seen.clear();
+    if (found.incarnation !== this.#obeyed.incarnation) this.#guard.startHistory();
     this.#obeyed = { incarnation: found.incarnation, obeyed: found.revision };
     return found;
   }
 
-  /** Takes ids and remembers the version, as a server does. */
-  async grant(tag = "t"): Promise<bigint> {
-    const { base, version } = await granted(this.store, tag);
-    this.#seen.set(tag, version);
+  /** Takes ids and remembers them, as a server does. */
+  async grant(tag = "t", more: Parameters<typeof granted>[2] = {}): Promise<bigint> {
+    const grant = await granted(this.store, tag, more);
+    const { base, count, epoch, period } = grant;
+    const last = base + BigInt(count) - 1n;
+    this.#guard.admitGrant(tag, 0n, grant);
+    this.#guard.admitIds(tag, { epoch, first: base, last, period: period?.start ?? "" });
+    this.#last = { tag, last, version: grant.version };
     return base;
+  }
+
+  /** Gives the last ids of the last grant back. */
+  async giveBack(unused: bigint): Promise<number> {
+    const { tag, last: to, version } = this.#last;
+    const from = to - unused + 1n;
+    this.#guard.giveBack(tag, from);
+    const [givenBack = 0] = await this.store.giveBack([{ tag, from, to, version }]);
+    return givenBack;
   }
 
   /** Polls until the store is no more fenced; answers how long that took, in milliseconds. */

@@ -1,11 +1,6 @@
 import type { NodeRenewal, StorePart } from "../node/ports.ts";
 import type { Tag } from "../tag/tag.ts";
-
-/** A tag and the highest version of it that this server has seen. */
-interface SeenVersion {
-  readonly tag: string;
-  readonly version: bigint;
-}
+import type { SeenTag } from "./version-guard.ts";
 
 /** What changed in the store since the last poll. */
 export interface StoreChanges {
@@ -18,7 +13,7 @@ export interface StoreChanges {
   readonly more: boolean;
   /** With `more`: where the next poll goes on, if not after the last change's revision. */
   readonly next?: bigint | undefined;
-  /** Those of the watched tags whose row is missing or has a lower version than was seen: the store went back. */
+  /** Those of the watched tags whose row is missing, or lower than was seen: the store went back. */
   readonly behind: readonly string[];
   /** Those of `behind` whose row is there and was written by another hand than idmint's. Absent: the store cannot tell. */
   readonly changedByHand?: readonly string[];
@@ -48,7 +43,7 @@ export interface ChangeStore {
    */
   changes(query: {
     since: bigint;
-    watched: readonly SeenVersion[];
+    watched: readonly SeenTag[];
     limit: number;
     renewal?: NodeRenewal | undefined;
     nodes?: boolean;

@@ -28,6 +28,15 @@ export interface HighestGranted {
   readonly last: bigint;
 }
 
+/** What a server has seen of a tag, which a poll compares with the store. */
+export interface SeenTag {
+  readonly tag: string;
+  /** The highest that was seen. */
+  readonly version: bigint;
+  /** Of the period that was granted from last; undefined: nothing was granted. A store that tells by versions looks past it. */
+  readonly granted?: HighestGranted | undefined;
+}
+
 /** What is remembered of one tag. */
 interface Known {
   /** The highest version seen in the present history. */
@@ -144,20 +153,17 @@ export class VersionGuard {
     return known;
   }
 
-  /** Up to `limit` tags with their versions, going round all of them from call to call. */
-  *watch(
-    limit: number,
-    cursor: { after: number },
-  ): Generator<{ tag: string; version: bigint }, void, undefined> {
+  /** Up to `limit` tags with what was seen of them, going round all of them from call to call. */
+  *watch(limit: number, cursor: { after: number }): Generator<SeenTag, void, undefined> {
     const size = this.#tags.size;
     if (size === 0) return;
     const from = cursor.after % size;
     const count = Math.min(limit, size);
     cursor.after = (from + count) % size;
     let position = 0;
-    for (const [tag, { seen }] of this.#tags) {
+    for (const [tag, { seen, granted }] of this.#tags) {
       const distance = (position - from + size) % size;
-      if (distance < count && seen !== undefined) yield { tag, version: seen.version };
+      if (distance < count && seen !== undefined) yield { tag, version: seen.version, granted };
       position++;
     }
   }

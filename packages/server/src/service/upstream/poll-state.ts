@@ -51,7 +51,7 @@ export type PollEffect =
   | { readonly type: "store-warning"; readonly detail: string }
   | { readonly type: "store-warning-over" };
 
-const LOST = "its row is missing or has a lower version than was seen";
+const LOST = "its row is missing, or has a lower version or floor than was seen";
 const CHANGED = "its row was loaded from a dump, changed by hand, or rewritten by an ALTER TABLE";
 /** Histories that are remembered as left; an operator makes one with every accept. */
 const MAX_LEFT = 1_000;

@@ -1,8 +1,9 @@
 import { IdmintError } from "@idmint/core";
-import { type ChangeStore, MAX_NODES, type StoreChanges } from "@idmint/core/server";
+import { type ChangeStore, FORGOTTEN, MAX_NODES, type StoreChanges } from "@idmint/core/server";
 import { CallFailure } from "./cluster/failure.ts";
 import { isElected } from "./cluster/guard-state.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
+import { otherPeriodsFrom } from "../shared/period.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
 import type { Standing } from "./session/proof.ts";
 import { Keys } from "./session/keys.ts";
@@ -18,13 +19,15 @@ const NOT_RENEWED = { isRenewed: false, refusesWrites: "" };
 
 /** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
 export async function changes(etcd: Etcd, query: Query): Promise<StoreChanges> {
+  // In the turn in which the query was made.
+  const { lowered } = etcd;
   return etcd.run(async (session) => {
     const { renewal } = query;
     const { isRenewed, refusesWrites } =
       renewal === undefined ? NOT_RENEWED : await renew(session, renewal);
     for (let attempt = 1; ; attempt++) {
       try {
-        const answer = await poll(session, query, isRenewed);
+        const answer = await poll(session, query, isRenewed, lowered);
         return { ...answer, refusesWrites, warning: joined([refusesWrites, answer.warning ?? ""]) };
       } catch (error) {
         // The snapshot was compacted under the poll.
@@ -35,7 +38,12 @@ export async function changes(etcd: Etcd, query: Query): Promise<StoreChanges> {
   });
 }
 
-async function poll(session: Session, query: Query, isRenewed: boolean): Promise<StoreChanges> {
+async function poll(
+  session: Session,
+  query: Query,
+  isRenewed: boolean,
+  lowered: number,
+): Promise<StoreChanges> {
   const { etcd, keys } = session;
   const { since, limit } = query;
   const {
@@ -73,11 +81,10 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
     await markWentBack(session, standing);
   }
   const { incarnation } = record;
-  const lost = await behind(session, query);
-  const [first] = lost;
+  const lost = await behind(session, query, lowered);
   // What was seen before an accept shows nothing of what was accepted.
   const mayMark = fenced === "" && query.renewal?.incarnation === incarnation;
-  if (first !== undefined && mayMark) await markBehind(session, standing, first);
+  if (mayMark) await markBehind(session, standing, lost);
   const revision = BigInt(counter[0]?.value.toString() ?? "0");
   return {
     incarnation,
@@ -111,34 +118,70 @@ function joined(texts: readonly string[]): string {
   return texts.filter((text) => text !== "").join("; ");
 }
 
-/** A tag whose key is missing, or has a lower version than was seen. */
+/** A tag whose key is missing, lower than was seen, or not to be read. */
 interface BehindTag {
   readonly tag: string;
-  /** The one that was seen. */
-  readonly version: bigint;
+  /** Why that shows that the store went back, in words; empty: it does not. */
+  readonly loss: string;
   /** Of the key; "0": there is none. */
   readonly modRevision: string;
 }
 
-async function behind(session: Session, { watched }: Query): Promise<readonly BehindTag[]> {
-  const rows = await session.read(
-    watched.map(({ tag }) => ({ key: session.keys.tag(tag) })),
-    { fenced: "allow" },
-  );
-  return watched.flatMap(({ tag, version }, at) => {
+/** `lowered`: give-backs that this process had begun when the query was made. */
+async function behind(
+  session: Session,
+  { watched }: Query,
+  lowered: number,
+): Promise<readonly BehindTag[]> {
+  const { etcd, keys } = session;
+  const ranges = watched.map(({ tag }) => ({ key: keys.tag(tag) }));
+  const rows = await session.read(ranges, { fenced: "allow" });
+  const comparesFloors = etcd.lowered === lowered;
+  return watched.flatMap((seen, at) => {
     const [kv] = rows[at] ?? [];
-    const its = kv === undefined ? -1n : BigInt(fieldsOf(kv.value)["version"] ?? "0");
-    return its < version ? [{ tag, version, modRevision: kv?.modRevision ?? "0" }] : [];
+    const { tag, version } = seen;
+    const found = { tag, modRevision: kv?.modRevision ?? "0" };
+    try {
+      const fields = kv === undefined ? undefined : fieldsOf(kv.value);
+      const loss = lossOf(fields, comparesFloors ? seen : { tag, version });
+      return loss === "" ? [] : [{ ...found, loss }];
+    } catch {
+      return [{ ...found, loss: "" }];
+    }
   });
 }
 
 async function markBehind(
   session: Session,
   standing: Standing,
-  { tag, version, modRevision }: BehindTag,
+  lost: readonly BehindTag[],
 ): Promise<void> {
-  const why = `the key of tag ${tag} is missing or older than version ${version}`;
-  await mark(session, standing, why, { key: session.keys.tag(tag), modRevision });
+  const first = lost.find(({ loss }) => loss !== "");
+  if (first === undefined) return;
+  const { tag, loss, modRevision } = first;
+  await mark(session, standing, loss, { key: session.keys.tag(tag), modRevision });
+}
+
+/**
+ * What was lost of a tag, in words; empty: nothing shows.
+ *
+ * INVARIANT: no false alarm. Within an epoch the floor of a period goes down only by a give-back, and only by one of this
+ * server below the ids that it was granted itself. What it gave back before it asked is not among them any more.
+ */
+function lossOf(
+  fields: Readonly<Record<string, string>> | undefined,
+  { tag, version, granted }: Query["watched"][number],
+): string {
+  const its = fields === undefined ? -1n : BigInt(fields["version"] ?? "0");
+  if (its < version) return `the key of tag ${tag} is missing or older than version ${version}`;
+  if (fields === undefined || granted === undefined) return "";
+  const { period_start: start = "", floor = "0", other_periods: others, epoch } = fields;
+  if (epoch !== String(granted.epoch)) return "";
+  const known = [{ start, lastId: BigInt(floor) }, ...otherPeriodsFrom(others ?? null)];
+  const last = known.find((period) => period.start === granted.period)?.lastId;
+  if (last === undefined || last === FORGOTTEN || last >= granted.last) return "";
+  const period = granted.period === "" ? "" : ` in the period ${granted.period}`;
+  return `the floor of tag ${tag} is at ${last}${period}, after ${granted.last} was granted`;
 }
 
 function observeClocks({ clock }: Etcd, nodes: readonly KeyValue[], { renewal }: Query): void {

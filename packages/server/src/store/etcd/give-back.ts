@@ -15,6 +15,7 @@ export async function giveBack(
   etcd: Etcd,
   requests: readonly GiveBackRequest[],
 ): Promise<readonly number[]> {
+  etcd.lowered++;
   const counts: number[] = [];
   for (let from = 0; from < requests.length; from += MAX_ROWS) {
     counts.push(...(await giveBackSome(etcd, requests.slice(from, from + MAX_ROWS))));

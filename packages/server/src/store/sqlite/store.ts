@@ -49,6 +49,11 @@ export async function open(
   const channel = new Channel({ ...data, storeId }, thread);
   return {
     ...storeCalls((name, args) => channel.ask(name, args)),
+    changes: ({ watched, ...query }) => {
+      // Floors are watched by their sum (file/identity.ts), and what need not be copied to the thread costs nothing.
+      const versions = watched.map(({ tag, version }) => ({ tag, version }));
+      return channel.ask("changes", [{ ...query, watched: versions }]);
+    },
     backend: config.backend,
     maxBatch: MAX_BATCH,
     schemaVersion,

@@ -15,6 +15,7 @@ import { expect, test } from "vitest";
 import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
 import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
 import { markWentBack } from "../../../src/store/etcd/went-back.ts";
+import { Poller } from "../poller.ts";
 import { copyOf, type EtcdHarness, etcdHarness } from "./harness.ts";
 
 interface Scene {
@@ -336,7 +337,15 @@ test("a tag's key with garbage refuses that tag, and an accept names it before i
   const store = await harness.open();
   const names = Array.from({ length: 30 }, (_, i) => `t${String(i).padStart(2, "0")}`);
   for (const name of names) await store.createTag(settingsOf(name));
-  await harness.gateway.put(`${harness.config.prefix}tag/t27`, "nonsense");
+  const server = await Poller.open(harness.config);
+  await server.poll();
+  await server.grant("t26");
+  for (const name of ["t26", "t27"]) {
+    await harness.gateway.put(`${harness.config.prefix}tag/${name}`, "nonsense");
+  }
+  for (let polls = 0; polls < 2; polls++) {
+    expect(await server.poll()).toMatchObject({ behind: ["t26"], fenced: "" });
+  }
   const fresh = await harness.open();
   expect((await granted(fresh, "t28")).base).toBe(1n);
   expect(await reasonOf(granted(fresh, "t27"))).toBe("SCHEMA_MISMATCH");
@@ -345,8 +354,10 @@ test("a tag's key with garbage refuses that tag, and an accept names it before i
   await expect(accepting).rejects.toThrow(`${harness.config.prefix}tag/t27`);
   // Nothing was begun.
   expect((await granted(fresh, "t28")).base).toBe(11n);
-  await harness.gateway.removeUnder(`${harness.config.prefix}tag/t27`);
-  expect(await acceptStore(harness.config, 100n)).toEqual({ tags: 29 });
+  for (const name of ["t26", "t27"]) {
+    await harness.gateway.remove(`${harness.config.prefix}tag/${name}`);
+  }
+  expect(await acceptStore(harness.config, 100n)).toEqual({ tags: 28 });
   expect((await granted(fresh, "t28")).base).toBe(121n);
   await Promise.all([store.close(), fresh.close()]);
 });

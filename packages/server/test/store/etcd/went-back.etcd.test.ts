@@ -1,12 +1,15 @@
 // What servers' own rows and tags show of an etcd that was put back, and what shows nothing.
 import type { StoreChanges } from "@idmint/core/server";
 import { EtcdCluster } from "@idmint/testkit/etcd";
-import { granted, refusal, settingsOf } from "@idmint/testkit/store-suite";
-import { expect, test, vi } from "vitest";
+import { granted, refusal, sequenceOf, settingsOf } from "@idmint/testkit/store-suite";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { storeStatus } from "../../../src/store/open-store.ts";
 import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
 import { Poller } from "../poller.ts";
 import { copyOf, type EtcdHarness, etcdHarness } from "./harness.ts";
+
+const DAY_MS = 86_400_000;
+const YEARS_MS = 1_000 * DAY_MS;
 
 interface Scene {
   readonly harness: EtcdHarness;
@@ -149,6 +152,93 @@ test("a tag's key that is gone or went back marks the store", () =>
     await gateway.remove(key);
     expect((await server.poll()).behind).toEqual(["t"]);
     await isRefusedByNewcomers(harness);
+  }));
+
+/** Changes columns of a tag's key and keeps its version. */
+async function setByHand(
+  { gateway, config }: EtcdHarness,
+  tag: string,
+  columns: Record<string, string>,
+): Promise<void> {
+  const key = `${config.prefix}tag/${tag}`;
+  const [row] = await gateway.under(key);
+  const its = JSON.parse(row?.value ?? "{}") as object;
+  await gateway.put(key, JSON.stringify({ ...its, ...columns }));
+}
+
+test("a floor that was set back by hand marks the store, also after others raised it again", () =>
+  withServer(async ({ harness, server }) => {
+    for (let grants = 0; grants < 5; grants++) await server.grant("t");
+    expect((await server.poll()).behind).toEqual([]);
+    await setByHand(harness, "t", { floor: "10" });
+    const other = await Poller.open(harness.config);
+    await other.grant("t");
+    expect((await other.poll()).behind).toEqual([]);
+    expect((await server.poll()).behind).toEqual(["t"]);
+    expect(fencedIn(await server.poll())).toContain("tag t is at 20, after 50 was granted");
+    await isRefusedByNewcomers(harness);
+    await server.store.accept(1_000n);
+    for (const poller of [server, other, server]) expect(fencedIn(await poller.poll())).toBe("");
+    expect(await server.grant("t")).toBe(1_021n);
+    expect((await server.poll()).behind).toEqual([]);
+  }));
+
+test("so does one of a period that ended", () =>
+  withServer(async ({ harness, server }) => {
+    const periods = { unit: "DAY", timeZone: "UTC", keepForMs: YEARS_MS } as const;
+    await server.store.createTag(sequenceOf("s", { periods }));
+    const wish = { kind: "sequence", count: 10, minCount: 10 } as const;
+    await server.grant("s", wish);
+    const now = Date.now.bind(Date);
+    vi.spyOn(Date, "now").mockImplementation(() => now() + DAY_MS);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const other = await Poller.open(harness.config);
+    expect(await other.grant("s", wish)).toBe(1n);
+    expect((await server.poll()).behind).toEqual([]);
+    const [row] = await harness.gateway.under(`${harness.config.prefix}tag/s`);
+    const { other_periods: others = "" } = JSON.parse(row?.value ?? "{}") as Record<string, string>;
+    await setByHand(harness, "s", { other_periods: others.replace('"10"', '"9"') });
+    expect((await server.poll()).behind).toEqual(["s"]);
+    await isRefusedByNewcomers(harness);
+  }));
+
+test("what lowers a floor rightly, or begins anew, shows nothing", () =>
+  withServer(async ({ harness, server }) => {
+    const { store } = server;
+    const isWell = async (): Promise<void> => {
+      const found = await server.poll();
+      expect([found.behind, fencedIn(found)]).toEqual([[], ""]);
+    };
+    const change = { expectedRevision: undefined };
+    await server.grant("t");
+    await server.grant("t");
+    expect(await server.giveBack(7n)).toBe(7);
+    await isWell();
+    // A give-back that is done while a poll is under way, which was told of more.
+    expect(await server.grant("t")).toBe(14n);
+    vi.spyOn(Etcd.prototype, "transact").mockImplementationOnce(async function (
+      this: Etcd,
+      ...args
+    ) {
+      expect(await server.giveBack(5n)).toBe(5);
+      return this.transact(...args);
+    });
+    await isWell().finally(() => vi.restoreAllMocks());
+    expect(await server.grant("t")).toBe(19n);
+    await store.advanceTag("t", 100n, { ...change, maxRaise: 1_000n });
+    await isWell();
+    await server.grant("t");
+    await store.setTagState("t", "DELETED", undefined);
+    await isWell();
+    await store.createTag(settingsOf("t"));
+    await isWell();
+    await server.grant("t");
+    const other = await harness.open();
+    await other.accept(0n);
+    await other.close();
+    await isWell();
+    await server.grant("t");
+    await isWell();
   }));
 
 test("a server marks no history that was accepted while it slept", () =>

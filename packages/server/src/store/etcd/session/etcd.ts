@@ -70,6 +70,8 @@ export class Etcd {
   readonly compaction = { lookAt: 0, trouble: "" };
   /** When members that are not asked are looked at next, on the monotonic clock. */
   lookAroundAt = 0;
+  /** Counts the give-backs that this process began. */
+  lowered = 0;
   /** This server's lease. */
   lease: { readonly id: string; readonly ttlS: number } | undefined;
   /** Undefined before this server was renewed. */
