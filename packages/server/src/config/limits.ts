@@ -68,7 +68,7 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     "quota.caller_calls",
     rates,
     "none",
-    "Calls a second that each caller may make for ids, such as `1000`, and callers with a quota of their own, such as `1000,orders=50000,192.0.2.2=none`. A caller is the principal of a token or a certificate; without one it is an IPv4 address, or a network of IPv6 such as `2001:db8:0:1::/64`. All servers together keep a quota: each admits the quota divided by the number of live servers.",
+    "Calls a second that each caller may make for ids, such as `1000`, and callers with a quota of their own, such as `1000,orders=50000,192.0.2.2=none`. A caller is a principal; without one it is an IPv4 address, or a network of IPv6 such as `2001:db8:0:1::/64`. Each server admits the quota divided by the number of live servers.",
   ),
   quotaCallerIds: option(
     "quota.caller_ids",
@@ -92,7 +92,7 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     "quota.admin_calls",
     rates,
     "50",
-    "Calls a second for which a principal needs the role admin, in the same form. Without a name it is for principals who administer some tags; those with the role admin for `*` have a quota only by their name. Pausing, stopping and revoking is never refused to them.",
+    "Calls a second for which a principal needs the role admin, in the same form. Without a name it is for principals who administer some tags, and not for those with the role admin for `*`.",
   ),
   quotaAdminTags: option(
     "quota.admin_tags",

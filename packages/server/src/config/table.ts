@@ -119,7 +119,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.more_urls",
     moreUrls,
     "",
-    "Further PostgreSQL databases by name. Tags are spread over them and `store.url`, whose name is `default`. Each tag is in one of them. `idmint store spread add` joins them into one store and records their names. Servers do not start with other names.",
+    "Further PostgreSQL databases by name. Tags are spread over them and `store.url`, whose name is `default`. `idmint store spread add` joins them into one store.",
   ),
   storeExpectId: optional(
     "store.expect_id",
@@ -168,7 +168,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.start_timeout",
     duration("0s", "24h"),
     "1min",
-    "How long a server that starts waits for a store that does not answer. Meanwhile it asks again and again, says why in its log, and is not ready. Then it ends. A store that refuses, such as for a wrong password, or that has no schema, ends the start at once.",
+    "How long a server that starts waits for a store that does not answer. Meanwhile it says why in its log, and is not ready. Then it ends. A store that refuses or has no schema ends the start at once.",
   ),
   storePoolSize: option(
     "store.pool_size",
@@ -191,7 +191,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "redis.urls",
     redisUrls,
     "",
-    "The Redis servers, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, an address that leads to it, or the Sentinels that know it. New tags are spread over all of them. Tags keep the names of their Redis servers, so a name must mean the same on every server.",
+    "The Redis servers, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, or the Sentinels that know it. New tags are spread over all of them. A name must mean the same on every server.",
   ),
   redisPassword: optional("redis.password", text("password"), "Password of the Redis user.", {
     isSecret: true,
@@ -229,7 +229,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "ticket.urls",
     ticketUrls,
     "",
-    "The PostgreSQL databases of tags of kind ticket, by name. Each keeps the name with which it was migrated. The slots of a new tag are spread over all of them. `idmint ticket apply` moves slots to a database that was added later.",
+    "The PostgreSQL databases of tags of kind ticket, by the names with which they were migrated. `idmint ticket apply` moves slots to a database that was added later.",
   ),
   ticketPassword: optional(
     "ticket.password",
@@ -247,7 +247,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "unguessable.keys",
     keyFiles,
     "",
-    "Files with the keys of unguessable ids, by the number of the key. Each file holds one line of 32, 48 or 64 hexadecimal digits, for example from `openssl rand -hex 32`. Only its owner and group may be able to read it. Use the same keys on every server, and never change them.",
+    "Files with the keys of unguessable ids, by the number of the key. Each file holds one line of 32, 48 or 64 hexadecimal digits. Use the same keys on every server, and never change them.",
   ),
   instance: optional(
     "instance",
@@ -263,12 +263,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "snowflake.reserve_ahead",
     duration("1s", "60s"),
     "3s",
-    "How far ahead time is reserved for snowflakes. For this long, a server can make snowflakes while the registry of worker ids is down. For this long, a worker id stays unavailable to others after its server has died.",
+    "How far ahead time is reserved for snowflakes. For this long, a server can make snowflakes while the registry of worker ids is down, and a worker id stays unavailable to others after its server has died.",
   ),
   snowflakeCacheFile: optional(
     "snowflake.cache_file",
     text("path"),
-    "File on a local disk in which this server keeps its worker ids (Linux only). With this file, time is reserved a minute ahead. A server that restarts while the registry of worker ids is down can then continue within that minute. Each of several processes adds its number to the name. A second file beside it keeps the id of the server's store, as `store.expect_id` would name it.",
+    "File on a local disk in which this server keeps its worker ids (Linux only). With it, time is reserved a minute ahead, and a server that restarts while the registry of worker ids is down continues within that minute. A second file beside it keeps the id of the server's store.",
   ),
   clockMaxOffsetMs: option(
     "clock.max_offset",
@@ -280,7 +280,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "node.max_offline",
     durationOrNone("1s", "24h"),
     "30min",
-    "How long this server issues ids without hearing from its store, from memory or from Redis. After that it refuses every call until the store answers again. The longer this time, the longer `idmint tag pause` and `advance` must wait for a server that is gone. With `none` the server never stops. While such a server is silent, nobody can say when a change is in effect.",
+    "How long this server issues ids without hearing from its store, from memory or from Redis. After that it refuses every call until the store answers again. So long `idmint tag pause` and `advance` wait for a server that is gone. With `none` the server never stops, and while it is silent nobody can say when a change is in effect.",
   ),
   nodeAdvertise: optional(
     "node.advertise",
