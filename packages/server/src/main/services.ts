@@ -164,7 +164,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { redis, ticketDatabases } = external;
   const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });
-  const its = { poll, directory, clocks, presence, drain, nodes, admission, access };
+  const its = { poll, directory, clocks, presence, drain, nodes, admission, access, redis };
   const node = createNode(config, { ...common, ...its, ticketDatabases, nodeId, wallClock });
   const ids = createIds(config, { directory, counters, ledger, randomToken });
   const effects = new TagEffects({ nodes, poll, clock, wallClock });

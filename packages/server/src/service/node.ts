@@ -74,6 +74,7 @@ export interface NodePorts {
     readonly watch: { readonly isOut: boolean };
     readonly keeper: { readonly hasTime: boolean; readonly isStale: boolean } | undefined;
   };
+  readonly redis: { refusals(): readonly string[] };
   /** The tags this server works with. */
   readonly directory: TagsInUse;
   readonly presence: Pick<Presence, "info" | "isCutOff" | "silentParts">;
@@ -228,7 +229,7 @@ export class NodeService {
   }
 
   #illness(): string {
-    const { poll, clocks, directory, presence, admission, access } = this.#ports;
+    const { poll, clocks, directory, presence, admission, access, redis } = this.#ports;
     if (poll.fenced !== "") return `the store went back: ${poll.fenced}`;
     if (!access.knowsCallers) {
       const why = access.unread === undefined ? "" : `: ${access.unread.message}`;
@@ -239,6 +240,10 @@ export class NodeService {
     if (!poll.reachable) return whyLost(poll.lost);
     if (poll.refusesWrites !== "") {
       return `sequences are refused, and other kinds go on with what they hold, since the store takes no writes: ${poll.refusesWrites}`;
+    }
+    const [refusal] = redis.refusals();
+    if (refusal !== undefined) {
+      return `ids that are counted in Redis are refused (sequences there, redis_snowflakes, and leases of worker ids), and others go on: ${refusal}`;
     }
     if (directory.fencedTags > 0) return refusedTags(directory);
     if (presence.silentParts.length > 0) {

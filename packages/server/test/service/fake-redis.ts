@@ -141,7 +141,7 @@ export function fakeRedisServer(
       call("raise", (target) => target.raise(tag, generation, max)),
   };
   // Only what sources call; anything else would be undefined, and fail the test.
-  return { name, sequences, reachable: true } as unknown as CountingRedis;
+  return { name, sequences, reachable: true, refusal: "" } as unknown as CountingRedis;
 }
 
 function lost(): IdmintError {

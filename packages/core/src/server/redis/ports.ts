@@ -231,6 +231,8 @@ export interface CountingRedis {
   readonly workers: RedisWorkers;
   /** Whether it is connected. */
   readonly reachable: boolean;
+  /** Why it answers and yet counts nothing, in words; empty: it counts, or is not connected. */
+  readonly refusal: string;
   /**
    * Raises the last millisecond that a tag may reserve, for its snowflakes or its worker ids. Answers false when Redis has
    * another generation, or a higher limit already.

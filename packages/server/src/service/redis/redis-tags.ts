@@ -34,6 +34,8 @@ export interface RedisTags<Counters = unknown> extends RedisPlacement {
   readonly counters: Counters | undefined;
   /** The registry of a snowflake tag whose workers are in Redis. Undefined without any Redis. */
   readonly registryInRedis: (tag: Tag) => RedisWorkerRegistry | undefined;
+  /** Why Redis servers count nothing although they answer, in words. */
+  readonly refusals: () => readonly string[];
   /** Makes every Redis server ready for the tags that count in it, and begins to watch them. */
   start(): void;
   stop(): void;
@@ -98,6 +100,7 @@ export function createRedisTags<Counters extends Preparable>(
     move: (tag, request) => moveTag({ store, redisServers }, tag, request),
     counters: redisServers.size === 0 ? undefined : counters,
     registryInRedis: (tag) => (redisServers.size === 0 ? undefined : registryOf(tag)),
+    refusals: () => refusalsOf(ports.redisServers),
     start: () => {
       if (redisServers.size === 0) return;
       marks.start();
@@ -119,4 +122,10 @@ export function createRedisTags<Counters extends Preparable>(
       for (const watch of watches) watch.stop();
     },
   };
+}
+
+function refusalsOf(redisServers: readonly CountingRedis[]): readonly string[] {
+  return redisServers.flatMap(({ name, refusal }) =>
+    refusal === "" ? [] : [`Redis "${name}": ${refusal}`],
+  );
 }

@@ -8,17 +8,22 @@ import {
   type Fitness,
   fitnessOf,
   misfitText,
+  refusalText,
   REPLICA_TEXT,
+  RIGHTS,
   SENTINEL_TEXT,
   unfitText,
 } from "./fitness.ts";
-import type { Script } from "./scripts.ts";
+import { keyOf } from "./keys.ts";
+import { PROBE, type Script } from "./scripts.ts";
 import { type RedisPlace, sourceOf } from "./source.ts";
 
 /** Commands that wait for an answer. Each tag has one in flight, and the loops a few. */
 const MAX_IN_FLIGHT = 10_000;
 const CONNECT_TIMEOUT_MS = 1_000;
 const MAX_RECONNECT_MS = 500;
+/** Between looks at a Redis that refuses. */
+const LOOK_MS = 1_000;
 
 export interface ConnectionConfig extends RedisPlace {
   /** What errors call this Redis; its URL may hold a password. */
@@ -56,6 +61,10 @@ export class Connection {
   #inFlight = 0;
   #fault = "";
   #isClosed = false;
+  /** Why nothing is counted though it answers, as the last look has it; empty: nothing is known to be in the way. */
+  #refusal = "";
+  #cancelLook: (() => void) | undefined;
+  readonly #onUnfit: ConnectionConfig["onUnfit"];
   /** That a listed Sentinel is none. */
   #wrongSentinel: string | undefined;
   /** What the Redis of the present connection says of itself. */
@@ -64,6 +73,7 @@ export class Connection {
   constructor({ name, timeoutMs, onChange, onUnfit, around, ...place }: ConnectionConfig) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
+    this.#onUnfit = onUnfit;
     this.#around = around ?? ((_operation, work) => work());
     const options: RedisOptions & { replyMapping: "legacy" } = {
       replyMapping: "legacy",
@@ -92,15 +102,20 @@ export class Connection {
     this.#redis.on("ready", () => {
       this.#fault = "";
       onChange?.({ isConnected: true });
-      this.#fitness = this.#look(onUnfit);
+      this.#fitness = this.#look();
     });
     this.#redis.on("close", () => {
+      this.#refusal = "";
       if (!this.#isClosed) onChange?.({ isConnected: false, why: this.#fault });
     });
   }
 
   get isReady(): boolean {
     return this.#redis.status === "ready";
+  }
+
+  get refusal(): string {
+    return this.#refusal;
   }
 
   /** Resolves when it is connected, or after `boundMs` without. */
@@ -119,21 +134,22 @@ export class Connection {
     return this.#wrongSentinel ?? (fitness === undefined ? undefined : misfitText(fitness));
   }
 
-  /** Runs a script. NOSCRIPT means that nothing was run, so sending the whole script then repeats nothing. */
-  async script(
-    { name, lua, sha }: Script,
-    keys: readonly string[],
-    args: readonly string[],
-  ): Promise<unknown> {
-    const send = async (redis: Redis): Promise<unknown> => {
+  /** Runs a script. */
+  async script(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return this.#around(script.name, () => this.run((redis) => runOn(redis, script, keys, args)));
+  }
+
+  /** Why this Redis runs no scripts, in words; empty: it does. Rejects when it does not answer. */
+  async probe(): Promise<string> {
+    return this.run(async (redis) => {
       try {
-        return await redis.evalsha(sha, keys.length, ...keys, ...args);
+        await runOn(redis, PROBE, [keyOf("probe")], []);
+        return "";
       } catch (error) {
-        if (!messageOf(error).startsWith("NOSCRIPT")) throw error;
-        return redis.eval(lua, keys.length, ...keys, ...args);
+        if (!isAnswer(error)) throw error;
+        return refusalText(messageOf(error));
       }
-    };
-    return this.#around(name, () => this.run(send));
+    });
   }
 
   /** Sends what `send` sends, once. Rejects with STORE_UNAVAILABLE: then it may have been done. */
@@ -166,23 +182,49 @@ export class Connection {
     }
     // A fail-over may be under way, so it is worth another try.
     if (message.startsWith("READONLY ")) return storeUnavailable(`${subject}: ${REPLICA_TEXT}`);
+    if (RIGHTS.test(message) || message.startsWith("MISCONF ")) this.#lookSoon();
     return storeUnavailable(`${subject}: ${message}`);
   }
 
-  async #look(onUnfit: ConnectionConfig["onUnfit"]): Promise<Fitness | undefined> {
+  async #look(): Promise<Fitness | undefined> {
+    let fitness: Fitness | undefined;
     try {
-      const fitness = await this.run(async (redis) => fitnessOf(await redis.info()));
-      const why = unfitText(fitness);
-      if (why !== undefined && !this.#isClosed) onUnfit?.(why);
-      return fitness;
+      fitness = await this.run(async (redis) => fitnessOf(await redis.info()));
     } catch {
-      // It may not be allowed; then whatever is wrong shows when something is asked of it.
-      return undefined;
+      // It may not be allowed; what is wrong then shows by the script.
     }
+    const why = fitness === undefined ? undefined : unfitText(fitness);
+    if (why !== undefined) this.#tell(why);
+    const { isCluster = false, isReplica = false, isSentinel = false } = fitness ?? {};
+    if (!isCluster && !isReplica && !isSentinel) await this.#lookForRefusal();
+    return fitness;
+  }
+
+  /** Told once, and again every second whether it is still so. */
+  async #lookForRefusal(): Promise<void> {
+    const before = this.#refusal;
+    const found = await this.probe().catch(() => "");
+    this.#refusal = this.isReady ? found : "";
+    if (this.#refusal === "") return;
+    if (this.#refusal !== before) this.#tell(this.#refusal);
+    this.#lookSoon();
+  }
+
+  #lookSoon(): void {
+    if (this.#isClosed || this.#cancelLook !== undefined) return;
+    this.#cancelLook = nodeTimers.after(LOOK_MS, () => {
+      this.#cancelLook = undefined;
+      void this.#lookForRefusal();
+    });
+  }
+
+  #tell(why: string): void {
+    if (!this.#isClosed) this.#onUnfit?.(why);
   }
 
   close(): void {
     this.#isClosed = true;
+    this.#cancelLook?.();
     this.#redis.disconnect();
   }
 
@@ -195,6 +237,26 @@ export class Connection {
       this.#inFlight--;
     }
   }
+}
+
+/** NOSCRIPT means that nothing was run, so sending the whole script then repeats nothing. */
+async function runOn(
+  redis: Redis,
+  { lua, sha }: Script,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<unknown> {
+  try {
+    return await redis.evalsha(sha, keys.length, ...keys, ...args);
+  } catch (error) {
+    if (!messageOf(error).startsWith("NOSCRIPT")) throw error;
+    return redis.eval(lua, keys.length, ...keys, ...args);
+  }
+}
+
+/** Whether Redis said it, and not the driver or the network. */
+function isAnswer(error: unknown): boolean {
+  return error instanceof Error && error.name === "ReplyError";
 }
 
 /** What Redis says of a password is about HELLO, of which an operator never heard. */

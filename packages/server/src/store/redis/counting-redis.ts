@@ -32,6 +32,10 @@ export class CountingRedisClient implements CountingRedis {
     return this.#connection.isReady;
   }
 
+  get refusal(): string {
+    return this.#connection.refusal;
+  }
+
   /** Why nobody can ever count in it; undefined: somebody may, as far as is known. */
   misfit(): Promise<string | undefined> {
     return this.#connection.misfit();

@@ -47,3 +47,17 @@ export const SENTINEL_TEXT =
   "it is a Sentinel, which counts nothing: name the master behind it by redis+sentinel://host:port,host:port,host:port/master-name in redis.urls";
 export const REPLICA_TEXT =
   "it is a replica, which cannot count: let redis.urls lead to its master";
+
+/** Why a Redis that answers refuses what every script does, with its own words and the way out. */
+export function refusalText(said: string): string {
+  // Of an error in a script Redis tells the script too.
+  const [words = said] = said.split(" script: ");
+  const way = RIGHTS.test(said)
+    ? "give its user the rights that docs/redis.md lists"
+    : "see what keeps this Redis from writing";
+  return `it runs no scripts of idmint (${words.replaceAll(/[:;] /gu, ", ")}): ${way}`;
+}
+
+/** What Redis says to a user who lacks rights, for a command or in a script. */
+export const RIGHTS: RegExp =
+  /^NOPERM |^ERR (?:ACL failure in script|The user executing the script)/u;

@@ -60,6 +60,15 @@ local function missing()
 end
 `;
 
+/** Does what every script does, and changes nothing: a field that no hash has is removed. */
+export const PROBE: Script = script(
+  "probe",
+  `redis.call('INFO', 'server')
+redis.call('TIME')
+redis.call('HMGET', KEYS[1], 'store')
+return redis.call('HDEL', KEYS[1], 'probe')`,
+);
+
 /** `doubt` is why nothing may be issued under generation ARGV[1], or nil; `now` is Redis' clock. */
 export function checked(fields: readonly string[]): string {
   const names = fields.map((field) => `, '${field}'`).join("");

@@ -21,9 +21,10 @@ export async function redisStanding(
   try {
     await connection.connected(boundMs);
     const info = await connection.run((redis) => redis.info());
+    const refusal = await connection.probe();
     return {
       version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? "unknown",
-      unfit: unfitText(fitnessOf(info)),
+      unfit: unfitText(fitnessOf(info)) ?? (refusal === "" ? undefined : refusal),
       keepsLog: /^aof_enabled:1\r?$/m.test(info),
       writesLog: !/^aof_last_write_status:(?!ok)/m.test(info),
     };
