@@ -102,6 +102,15 @@ test("a status says what is wrong with a database, and whether it stops servers"
   expect(storeIllness(bad)).toBe("it lacks; make it anew");
 });
 
+test("a status names tags that all servers refuse", () => {
+  const some = { ...STATUS, refusedTags: "2 tags, whose rows cannot be read: a\u001B, b" };
+  const said = "2 tags, whose rows cannot be read: a\\u001b, b";
+  expect(storeStatusText(some)).toContain(`grants             yes, but not of ${said}\n`);
+  expect(storeIllness(some)).toBe(`it grants nothing of ${said}; see idmint store accept`);
+  const fenced = { ...some, fenced: "it is a copy" };
+  expect(storeStatusText(fenced)).toContain("grants             no: it is a copy\n");
+});
+
 const BANNER = "Mint an id:\n  grpcurl X\n  idmint id next demo";
 
 test("the banner's commands can be typed where the banner is read", () => {

@@ -267,7 +267,7 @@ export {
   type StoreInterceptor,
   wrapStore,
 } from "./store/calls.ts";
-export type { ChangeStore, StoreChanges } from "./store/changes.ts";
+export type { ChangeStore, StoreChanges, UnreadableTag } from "./store/changes.ts";
 export type {
   GiveBackRequest,
   GiveBackStore,

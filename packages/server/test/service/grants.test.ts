@@ -6,7 +6,7 @@ import { createCounters } from "../../src/service/counters.ts";
 import { Grants } from "../../src/service/upstream/grants.ts";
 
 /** A store whose calls the test answers by hand. */
-function setUp() {
+function setUp(store?: (requests: readonly GrantRequest[]) => Promise<readonly Grant[]>) {
   const calls: { requests: readonly GrantRequest[]; answer: (grants: Grant[]) => void }[] = [];
   const guard = new VersionGuard();
   const wentBack: string[] = [];
@@ -17,6 +17,7 @@ function setUp() {
     store: {
       maxBatch: 10,
       grant: (requests) => {
+        if (store !== undefined) return store(requests);
         const { promise, resolve } = Promise.withResolvers<readonly Grant[]>();
         calls.push({ requests, answer: resolve });
         return promise;
@@ -187,4 +188,14 @@ test("a sequence's floor that was set back under its version shows that the stor
   calls[1]?.answer([granted("s", 8n)]);
   expect(await reasonOf(again)).toBe("STORE_EPOCH_CHANGED");
   expect(wentBack).toEqual(["s"]);
+});
+
+test("a tag whose row cannot be read is refused, and the others of its batch are granted", async () => {
+  const { grants, counters } = setUp(async (requests) => {
+    if (requests.some(({ tag }) => tag === "b")) throw new IdmintError("SCHEMA_MISMATCH", "row b");
+    return requests.map(({ tag }) => granted(tag, 1n));
+  });
+  const answers = ["a", "b", "c"].map((tag) => reasonOf(grants.request(wish(tag))));
+  expect(await Promise.all(answers)).toEqual(["answered", "SCHEMA_MISMATCH", "answered"]);
+  expect(counters.grants).toBe(2);
 });

@@ -50,6 +50,17 @@ test("changes are taken up to the revision they were read at, or page by page", 
   expect(state.since).toBe(20n);
 });
 
+test("a changed tag whose row cannot be read is refused, and the next page goes on behind it", () => {
+  const state = started();
+  const unreadable = [{ tag: "a", detail: "it is nonsense" }];
+  const found = changes({ revision: 20n, unreadable, more: true, next: 15n });
+  expect(pollAnswered(state, found, 0)).toEqual([
+    { type: "refuse-tag", tag: "a", detail: "it is nonsense" },
+    { type: "poll-again" },
+  ]);
+  expect(state.since).toBe(15n);
+});
+
 test("a lower revision fences everything for good", () => {
   const state = started();
   const effects = pollAnswered(state, changes({ revision: 9n }), 0);

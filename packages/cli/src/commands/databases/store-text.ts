@@ -43,9 +43,10 @@ export function migrationJson(
 
 /** What `idmint store status` shows. */
 export function storeStatusText(status: StoreStatus): string {
-  const { fenced, schemaIllness, findings = [], unsafe, stoppedTime } = status;
+  const { fenced, schemaIllness, findings = [], refusedTags = "", unsafe, stoppedTime } = status;
   const fatal = findings.find(({ isFatal }) => isFatal)?.found ?? "";
-  const grantsNothing = `no: ${plain(fenced || schemaIllness || fatal)}`;
+  const why = fenced || schemaIllness || fatal;
+  const grants = why === "" ? `yes, but not of ${plain(refusedTags)}` : `no: ${plain(why)}`;
   return columns([
     ["store", status.backend],
     [
@@ -67,15 +68,17 @@ export function storeStatusText(status: StoreStatus): string {
     ...(stoppedTime === ""
       ? []
       : [["servers are stopped", `since ${stoppedTime}; resumed by: idmint resume-issuing --all`]]),
-    ["grants", storeIllness(status) === undefined ? "yes" : grantsNothing],
+    ["grants", storeIllness(status) === undefined ? "yes" : grants],
   ]);
 }
 
 /** Why a server cannot use a store, in words; undefined when it can. */
 export function storeIllness(status: StoreStatus): string | undefined {
-  const { schemaIllness, fenced, findings = [] } = status;
+  const { schemaIllness, fenced, findings = [], refusedTags = "" } = status;
   if (schemaIllness !== "") return plain(schemaIllness);
   if (fenced !== "") return `it grants nothing: ${plain(fenced)}; see idmint store accept`;
   const fatal = findings.find(({ isFatal }) => isFatal);
-  return fatal === undefined ? undefined : `${plain(fatal.found)}; ${fatal.fix}`;
+  if (fatal !== undefined) return `${plain(fatal.found)}; ${fatal.fix}`;
+  if (refusedTags === "") return undefined;
+  return `it grants nothing of ${plain(refusedTags)}; see idmint store accept`;
 }

@@ -78,7 +78,7 @@ export function idFindings(
 }
 
 function schemaFindings(status: StoreStatus): readonly Finding[] {
-  const { schemaVersion, knownSchemaVersion, schemaIllness, fenced } = status;
+  const { schemaVersion, knownSchemaVersion, schemaIllness, fenced, refusedTags = "" } = status;
   const isOlder = schemaVersion < knownSchemaVersion;
   const migrate = "idmint migrate --dry-run, then idmint migrate --yes";
   return allWellOr(
@@ -94,6 +94,12 @@ function schemaFindings(status: StoreStatus): readonly Finding[] {
         : fail(
             `it grants nothing: ${plain(fenced)}`,
             "find out what happened to it, then idmint store accept --gap N (docs/restore.md)",
+          ),
+      refusedTags === ""
+        ? undefined
+        : fail(
+            `it grants nothing of ${plain(refusedTags)}`,
+            "find out who changed them, then idmint store accept --gap N (docs/operations.md)",
           ),
     ],
     `schema ${schemaVersion}, ${status.tags} tags`,

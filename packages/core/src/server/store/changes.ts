@@ -2,6 +2,13 @@ import type { NodeRenewal, StorePart } from "../node/ports.ts";
 import type { Tag } from "../tag/tag.ts";
 import type { SeenTag } from "./version-guard.ts";
 
+/** A tag whose row cannot be read. */
+export interface UnreadableTag {
+  readonly tag: string;
+  /** Why, and what to do about it, in words. */
+  readonly detail: string;
+}
+
 /** What changed in the store since the last poll. */
 export interface StoreChanges {
   /** Random name of the store's history; another one after every `idmint store accept`. */
@@ -11,6 +18,8 @@ export interface StoreChanges {
   /** Tags changed by operators after `since`, oldest change first, at most `limit`; `more` when there are further ones. */
   readonly changed: readonly Tag[];
   readonly more: boolean;
+  /** Those that changed too, and whose rows cannot be read: nobody knows what an operator wants of them. Absent: none. */
+  readonly unreadable?: readonly UnreadableTag[];
   /** With `more`: where the next poll goes on, if not after the last change's revision. */
   readonly next?: bigint | undefined;
   /** Those of the watched tags whose row is missing, or lower than was seen: the store went back. */

@@ -44,8 +44,10 @@ export interface Refused {
     /** The tag is in another database of the store, or on its way there; worth another try in a moment. */
     | "TAG_MOVED"
     | "STORE_EPOCH_CHANGED"
+    /** The tag's row cannot be read. */
+    | "SCHEMA_MISMATCH"
     | "WRONG_KIND";
-  /** For STORE_EPOCH_CHANGED: in words, what went back. */
+  /** For STORE_EPOCH_CHANGED: in words, what went back; for SCHEMA_MISMATCH: why the row cannot be read. */
   readonly detail?: string;
   /** What went back is the store and not the tag: a poll shows it, and also when it is over. */
   readonly ofStore?: boolean;

@@ -12,6 +12,7 @@ import {
 import { overloaded, within } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
+import { askApart } from "./apart.ts";
 import {
   type Call,
   callEnded,
@@ -132,7 +133,11 @@ export class Grants {
     try {
       const ask = (): Promise<readonly Grant[]> =>
         runFor(this.#traceOf(batch), () =>
-          store.grant(requests, skipLocked ? { skipLocked } : undefined),
+          askApart(
+            requests,
+            (some) => store.grant(some, skipLocked ? { skipLocked } : undefined),
+            ({ tag }, error) => [unreadable(tag, error)],
+          ),
         );
       const grants = await within(ask, storeTimeoutMs, timers, (late) =>
         this.#comeLate(requests, late, history),
@@ -245,6 +250,11 @@ export class Grants {
     this.#pending.delete(id);
     return pending;
   }
+}
+
+function unreadable(tag: string, { reason, message }: IdmintError): Grant {
+  const detail = message.slice(`${reason}: `.length);
+  return { outcome: "refused", tag, reason: "SCHEMA_MISMATCH", detail };
 }
 
 function idsOf({ base, count, epoch, period }: Granted): GrantedIds {

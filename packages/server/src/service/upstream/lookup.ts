@@ -4,6 +4,7 @@ import { IdmintError } from "@idmint/core";
 import { storeUnavailable, tagNotFound } from "@idmint/core/server";
 import { overloaded, type Patience, type Waiter, waiterOf, within } from "../call.ts";
 import type { Counters } from "../counters.ts";
+import { askApart } from "./apart.ts";
 import { type CallTrace, presentTrace, runFor } from "../trace.ts";
 import {
   answered,
@@ -143,12 +144,27 @@ export class Lookup {
     this.#ports.counters.lookupCalls++;
     const history = this.#history;
     const { store, storeTimeoutMs, timers } = this.#ports;
+    const unreadable = new Map<string, IdmintError>();
     try {
       const ask = (): Promise<readonly Tag[]> =>
-        runFor(this.#traceOf(names), () => store.getTags(names));
+        runFor(this.#traceOf(names), () =>
+          askApart(
+            names,
+            (some) => store.getTags(some),
+            (name, error) => {
+              unreadable.set(name, error);
+              return [];
+            },
+          ),
+        );
       const tags = await within(ask, storeTimeoutMs, timers);
       if (history !== this.#history)
         throw storeUnavailable("the store was accepted anew meanwhile");
+      for (const [name, error] of unreadable) {
+        // It is there, so it is not believed to be absent.
+        overtaken(this.#state, name);
+        this.#settle(name, (waiter) => waiter.reject(error));
+      }
       const { admitted, absent } = answered(this.#state, tags, this.#ports.clock.now());
       this.#ports.onTags(admitted);
       for (const name of absent) {

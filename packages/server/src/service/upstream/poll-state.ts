@@ -45,6 +45,8 @@ export type PollEffect =
   | { readonly type: "fence-all"; readonly detail: string }
   | { readonly type: "unfence-all" }
   | { readonly type: "fence-tags"; readonly tags: readonly string[]; readonly detail: string }
+  /** Another than `fence-tags`: a store with a row that cannot be read is not accepted either. */
+  | { readonly type: "refuse-tag"; readonly tag: string; readonly detail: string }
   | { readonly type: "store-back"; readonly afterMs: number }
   | { readonly type: "store-lost" }
   | { readonly type: "poll-again" }
@@ -182,11 +184,13 @@ function enterHistory(state: PollState, changes: StoreChanges, effects: PollEffe
 }
 
 function takeChanges(state: PollState, changes: StoreChanges, effects: PollEffect[]): void {
-  const { changed, more, behind, changedByHand = [], revision } = changes;
+  const { changed, unreadable = [], more, behind, changedByHand = [], revision } = changes;
   if (changed.length > 0) effects.push({ type: "changed", tags: changed });
-  const last = changed.at(-1);
-  if (more && last !== undefined) {
-    state.since = changes.next ?? last.revision;
+  // It may have been paused, or its ids advanced.
+  for (const tag of unreadable) effects.push({ type: "refuse-tag", ...tag });
+  const next = changes.next ?? changed.at(-1)?.revision;
+  if (more && next !== undefined) {
+    state.since = next;
     effects.push({ type: "poll-again" });
   } else {
     state.since = revision;

@@ -355,6 +355,9 @@ export class Poll {
             directory.fenceTag(tag, effect.detail);
           }
           break;
+        case "refuse-tag":
+          directory.fenceTag(effect.tag, effect.detail);
+          break;
         case "store-back":
           emit(effect);
           directory.retryAll();

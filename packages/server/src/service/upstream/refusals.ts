@@ -18,6 +18,11 @@ export function refusalOf(
   { tag, reason, detail, ofStore = false }: Refused,
   onWentBack: OnWentBack,
 ): IdmintError {
+  if (reason === "SCHEMA_MISMATCH") {
+    return new IdmintError(reason, detail ?? `the row of tag "${tag}" cannot be read`, {
+      metadata: { tag },
+    });
+  }
   if (reason !== "STORE_EPOCH_CHANGED") return REFUSALS[reason](tag);
   const why = detail ?? "the store is not the accepted one";
   onWentBack(ofStore ? undefined : tag, why);
@@ -53,7 +58,7 @@ function tagMoves(tag: string): IdmintError {
 }
 
 const REFUSALS: Record<
-  Exclude<Refused["reason"], "STORE_EPOCH_CHANGED">,
+  Exclude<Refused["reason"], "SCHEMA_MISMATCH" | "STORE_EPOCH_CHANGED">,
   (tag: string) => IdmintError
 > = {
   TAG_NOT_FOUND: tagNotFound,

@@ -7,6 +7,7 @@ import {
 } from "@idmint/core/server";
 import { storeAccepted } from "../shared/records/audit.ts";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
+import { assertReadable, TAG_COLUMNS, type TagRow } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
@@ -20,6 +21,7 @@ import { endPeriods, lastIdOf, periodAt } from "./periods.ts";
 const LOCK_STORE = "SELECT revision, incarnation FROM idmint.store FOR UPDATE";
 const LOCK_TAGS =
   "SELECT count(*) AS tags FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
+const PAGE = `SELECT ${TAG_COLUMNS.join(", ")} FROM idmint.tag WHERE name > $1 ORDER BY name LIMIT 1000`;
 const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now), begun AS MATERIALIZED (
   SELECT t.name, t.period_start, t.floor, t.keep_for_ms, m.now, p.start,
     coalesce(t.period_start < p.start, false) AS has_ended, ${lastIdOf("t", "p.start")} AS begins_at
@@ -86,6 +88,7 @@ export async function accept(
       await assertLogged(session, "idmint");
       const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
       const tags = locked?.tags ?? "0";
+      await assertAllReadable(session);
       await session.query({ text: BEGIN_PERIODS, values: [String(gap)] });
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
       await forgetLedger(session);
@@ -103,6 +106,15 @@ export async function accept(
       return accepted;
     }),
   );
+}
+
+async function assertAllReadable(session: Session): Promise<void> {
+  let page: readonly TagRow[];
+  for (let after = ""; ; after = page.at(-1)?.name ?? "") {
+    page = await session.query<TagRow>({ text: PAGE, values: [after] });
+    if (page.length === 0) return;
+    assertReadable(page);
+  }
 }
 
 interface SnowflakeRow {

@@ -1,6 +1,6 @@
 import { type ChangeStore, type StoreChanges, storeWentBack } from "@idmint/core/server";
 import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
-import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
+import { TAG_COLUMNS, type TagRow, tagsFromRows } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";
 import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
@@ -105,10 +105,9 @@ export async function changes(
   if (typeof store?.renewed === "string") connections.hasServed();
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.unsafe !== "") refuseUnsafeSettings(store.unsafe);
-  const tags = rows
-    .map((row) => ({ ...row, revision: row.tag_revision ?? "0" }))
-    .filter(hasTag)
-    .map(tagFromRow);
+  const found = rows.map((row) => ({ ...row, revision: row.tag_revision ?? "0" })).filter(hasTag);
+  const page = found.slice(0, limit);
+  const { tags: changed, unreadable } = tagsFromRows(page);
   const { incarnation } = store;
   const behind = behindOf(store.behind);
   const revision = BigInt(store.revision);
@@ -125,8 +124,10 @@ export async function changes(
   return {
     incarnation,
     revision,
-    changed: tags.slice(0, limit),
-    more: tags.length > limit,
+    changed,
+    unreadable,
+    more: found.length > limit,
+    next: found.length > limit ? BigInt(page.at(-1)?.revision ?? "0") : revision,
     ...behind,
     fenced: await fenceOf(connections, query, store, behind),
     nowMs: Number(store.now_ms),

@@ -20,6 +20,9 @@ import { endPeriods, lastIdOf, otherPeriods, periodAt, periodEnd } from "./perio
  */
 const BRIEF_MS = 100;
 
+/** Columns that something is made of. One that another hand wrote would fail the whole batch. */
+const PERIOD_COLUMNS = ["period_unit", "time_zone", "period_start", "other_periods"];
+
 /**
  * One statement for all tags of a batch: names, kinds, counts, least counts, `after`s, seen versions, allowed unsafe
  * settings, and the latest time by which this server begins a period.
@@ -53,9 +56,9 @@ function grantText(lock: "wait" | "wait briefly" | "skip"): string {
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
     WITH ORDINALITY AS r (name, kind, count, min_count, after_id, seen_version, position)
 ), ${proof("$7::text[]")}, locked AS MATERIALIZED (
-  SELECT t.name, t.kind, t.redis, t.state, t.floor, t.ceiling, t.version, t.period_unit,
-    t.time_zone, t.keep_for_ms, t.period_start, t.other_periods, ${TAG_IS_OURS} AS is_ours,
-    t.moved_to IS NULL AND NOT t.moving AS is_here
+  SELECT t.name, t.kind, t.redis, t.state, t.floor, t.ceiling, t.version, ${TAG_IS_OURS} AS is_ours,
+    t.moved_to IS NULL AND NOT t.moving AS is_here, t.keep_for_ms,
+    ${PERIOD_COLUMNS.map((column) => `CASE WHEN ${TAG_IS_OURS} THEN t.${column} END AS ${column}`).join(", ")}
   FROM idmint.tag AS t${patience === "" ? "" : " CROSS JOIN patience"} WHERE t.name = ANY ($1::text[])
   ORDER BY t.name FOR UPDATE OF t${lock === "skip" ? " SKIP LOCKED" : ""}
 ), visible AS MATERIALIZED (
@@ -107,9 +110,9 @@ SELECT j.name, j.refused, j.unsafe, j.fenced, j.is_ours, j.version AS seen, j.co
 FROM judged AS j LEFT JOIN granted AS g ON g.name = j.name ORDER BY j.position`;
 }
 
-const GRANT = { name: "idmint-grant-1", text: grantText("wait") };
-const GRANT_BRIEFLY = { name: "idmint-grant-brief-1", text: grantText("wait briefly") };
-const GRANT_FREE = { name: "idmint-grant-free-1", text: grantText("skip") };
+const GRANT = { name: "idmint-grant-2", text: grantText("wait") };
+const GRANT_BRIEFLY = { name: "idmint-grant-brief-2", text: grantText("wait briefly") };
+const GRANT_FREE = { name: "idmint-grant-free-2", text: grantText("skip") };
 
 /** What a statement answers of every tag it was asked to change. */
 export interface Judged {

@@ -3,12 +3,17 @@ import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/backends.ts";
 import { issuingFromRow, type IssuingRow, stoppedTimeOf } from "../shared/issuing.ts";
 import { schemaStanding } from "../shared/migration.ts";
-import { NO_SCHEMA, type StoreFinding, type StoreStatus } from "../shared/status.ts";
+import {
+  NO_SCHEMA,
+  refusedTagsText,
+  type StoreFinding,
+  type StoreStatus,
+} from "../shared/status.ts";
 import { Connections, type Session } from "./connections.ts";
 import { findFaults } from "./faults/faults.ts";
 import { findHolders, horizonFindings } from "./faults/horizon.ts";
 import { isPooled, MIN_TO_FIND_POOLER, POOLER } from "./faults/pooler.ts";
-import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
+import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
@@ -63,6 +68,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
         presentIdentity: row.present,
         fenced: row.fenced,
         standbys: row.standbys,
+        refusedTags: row.fenced === "" ? await refusedTags(session) : "",
         unsafe: row.unsafe === "" ? [] : row.unsafe.split(","),
         timeMs: Number(row.now_ms),
       };
@@ -70,6 +76,15 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
   } finally {
     await connections.close();
   }
+}
+
+const NOT_OURS = `SELECT count(*)::integer AS count, (array_agg(t.name ORDER BY t.name))[1:5] AS names
+  FROM idmint.tag AS t WHERE t.moved_to IS NULL AND NOT ${TAG_IS_OURS}`;
+
+async function refusedTags(session: Session): Promise<string> {
+  const [row] = await session.query<{ count: number; names: string[] | null }>({ text: NOT_OURS });
+  const why = "whose rows were loaded from a dump, changed by hand, or rewritten by an ALTER TABLE";
+  return refusedTagsText(row?.names ?? [], row?.count ?? 0, why);
 }
 
 /** Undefined for a role that may not read it, which the findings say. */

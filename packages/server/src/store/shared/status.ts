@@ -32,6 +32,8 @@ export interface StoreStatus {
   readonly presentIdentity: string;
   /** Why nothing is granted; empty when all is well. */
   readonly fenced: string;
+  /** Tags that all servers refuse, with the reason, in words; absent or empty: none that the store itself shows. */
+  readonly refusedTags?: string;
   /**
    * Standbys that every answer waits for, with commas between them; one of them is accepted by itself when it is promoted.
    * Empty: none are known to have everything.
@@ -64,3 +66,14 @@ export const NO_SCHEMA: Omit<
   unsafe: [],
   timeMs: undefined,
 };
+
+/** Tags whose names are told. */
+const MAX_NAMED = 5;
+
+/** `names`: all of them, or the first ones of `count`. */
+export function refusedTagsText(names: readonly string[], count: number, why: string): string {
+  if (count === 0) return "";
+  const told = names.slice(0, MAX_NAMED);
+  const more = count > told.length ? ` and ${count - told.length} more` : "";
+  return `${count === 1 ? "one tag" : `${count} tags`}, ${why}: ${told.join(", ")}${more}`;
+}

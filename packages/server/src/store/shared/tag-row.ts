@@ -1,5 +1,6 @@
+import { IdmintError } from "@idmint/core";
 import type { Order } from "@idmint/core/kinds";
-import { periodsOf, type Tag, type TagState } from "@idmint/core/server";
+import { periodsOf, type Tag, type TagState, type UnreadableTag } from "@idmint/core/server";
 import { countsInRedis } from "@idmint/core/kinds";
 import { schemaMismatch } from "./failures.ts";
 import { otherPeriodsFrom, otherPeriodsText } from "./period.ts";
@@ -92,13 +93,64 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
   ];
 }
 
+const WAY_OUT =
+  "put the row back as a backup has it and accept the store; or remove it, accept, and make the tag anew with a start above all its ids";
+
+/** A row as a tag. Throws SCHEMA_MISMATCH, with the name and a way out, for one that no release of ours wrote. */
+export function tagFromRow(row: TagRow): Tag {
+  try {
+    return readRow(row);
+  } catch (error) {
+    throw schemaMismatch(whyUnreadable(row.name, error));
+  }
+}
+
+/** Why a row cannot be read, and what to do. An error that is not ours comes of a text that is no number, zone or JSON. */
+export function whyUnreadable(name: string, error: unknown): string {
+  const why =
+    error instanceof IdmintError
+      ? error.message.slice(`${error.reason}: `.length)
+      : `the row of tag "${name}" was changed by hand: ${(error as Error).message}`;
+  return `${why}; ${WAY_OUT}`;
+}
+
+/** Rows as tags. One that cannot be read keeps no others from being read. */
+export function tagsFromRows(rows: readonly TagRow[]): {
+  readonly tags: readonly Tag[];
+  readonly unreadable: readonly UnreadableTag[];
+} {
+  const tags: Tag[] = [];
+  const unreadable: UnreadableTag[] = [];
+  for (const row of rows) {
+    try {
+      tags.push(readRow(row));
+    } catch (error) {
+      unreadable.push({ tag: row.name, detail: whyUnreadable(row.name, error) });
+    }
+  }
+  return { tags, unreadable };
+}
+
+/** Tags whose names an accept tells. */
+const MAX_NAMED = 5;
+
+/** Refuses to accept a store of which a row cannot be read: which ids it stands for is not known. */
+export function assertReadable(rows: readonly TagRow[]): void {
+  const { unreadable } = tagsFromRows(rows);
+  if (unreadable.length === 0) return;
+  const names = unreadable.slice(0, MAX_NAMED).map(({ tag }) => tag);
+  throw schemaMismatch(
+    `nothing was changed, since rows of tags cannot be read: ${names.join(", ")}; ${unreadable[0]?.detail}`,
+  );
+}
+
 /**
- * A row as a tag. The constraints of the table keep every value within its type.
+ * The constraints of the table keep every value within its type.
  *
  * INVARIANT: statements and servers use the same settings. Both forms are written together, and a row in which they
- * differ is refused with SCHEMA_MISMATCH.
+ * differ is refused.
  */
-export function tagFromRow(row: TagRow): Tag {
+function readRow(row: TagRow): Tag {
   const written = columnFrom(row.name, row.kind, row.settings);
   const { kind } = written;
   const periods = periodsOf(kind);

@@ -53,6 +53,10 @@ export async function status({ databases }: SpreadConfig): Promise<StoreStatus> 
     acceptedIdentity: text((its) => its.acceptedIdentity),
     presentIdentity: text((its) => its.presentIdentity),
     fenced: text((its) => its.fenced),
+    refusedTags: text((its) => its.refusedTags ?? ""),
+    findings: all.flatMap(([name, { findings = [] }]) =>
+      findings.map((finding) => ({ ...finding, found: `database ${name}: ${finding.found}` })),
+    ),
     standbys: text((its) => its.standbys),
     unsafe: [...new Set(all.flatMap(([, its]) => its.unsafe))],
     timeMs: all.map(([, its]) => its.timeMs).find((ms) => ms !== undefined),

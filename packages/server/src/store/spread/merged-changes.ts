@@ -80,12 +80,10 @@ export class MergedChanges {
     for (const { member, answer } of answers) {
       const room = limit - page.changed.length;
       const taken = answer.changed.slice(0, room);
-      const isWhole = taken.length === answer.changed.length && !answer.more;
-      if (!isWhole) page.more = true;
-      marks.set(
-        member,
-        isWhole ? answer.revision : (taken.at(-1)?.revision ?? marks.get(member) ?? 0n),
-      );
+      const isWhole = taken.length === answer.changed.length;
+      if (!isWhole || answer.more) page.more = true;
+      const left = taken.at(-1)?.revision ?? marks.get(member) ?? 0n;
+      marks.set(member, isWhole ? (answer.next ?? answer.revision) : left);
       page.changed.push(...taken);
     }
     const next = this.#remember(marks);
@@ -96,6 +94,7 @@ export class MergedChanges {
       incarnation: this.#incarnation,
       revision: next,
       next,
+      unreadable: answers.flatMap(({ answer }) => answer.unreadable ?? []),
       behind: answers.flatMap(({ answer }) => answer.behind),
       changedByHand: answers.flatMap(({ answer }) => answer.changedByHand ?? []),
       fenced: fences.join("; "),

@@ -13,6 +13,7 @@ import {
   periodAt,
   turnOf,
 } from "../shared/period.ts";
+import { assertReadable } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
@@ -23,6 +24,7 @@ import { beginPeriod, cutOf, positionOf } from "./grant.ts";
 import { readStoreRow, sumOfRows } from "./file/identity.ts";
 import { forgetLedger } from "./records/ledger.ts";
 import { addLostNodes } from "./nodes.ts";
+import { pagesOfTags } from "./tags.ts";
 
 const WITH_PERIODS = `SELECT name, floor, ceiling, period_unit, time_zone, period_start, other_periods FROM tag
   WHERE period_unit IS NOT NULL`;
@@ -89,6 +91,7 @@ function raise(
   const store = readStoreRow(transaction);
   const files = lookAtFiles(database.path);
   if (store === undefined || files === undefined) throw storeUnavailable("the store is gone");
+  for (const page of pagesOfTags(transaction)) assertReadable(page);
   const now = database.now();
   const seconds = Math.floor(now / 1_000);
   beginPeriods(transaction, gap, now);

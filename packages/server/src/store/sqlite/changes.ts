@@ -1,7 +1,7 @@
 import { IdmintError } from "@idmint/core";
 import { type ChangeStore, NEVER_STOPPED, type StoreChanges } from "@idmint/core/server";
 import { MARKED } from "../pins/own-row-state.ts";
-import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
+import { TAG_COLUMNS, type TagRow, tagsFromRows } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import { markWentBack, readStoreRow } from "./file/identity.ts";
@@ -27,11 +27,15 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
       revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
+    const page = rows.slice(0, query.limit) as unknown as readonly TagRow[];
+    const { tags, unreadable } = tagsFromRows(page);
     return {
       incarnation,
       revision,
-      changed: rows.slice(0, query.limit).map((row) => tagFromRow(row as unknown as TagRow)),
+      changed: tags,
+      unreadable,
       more: rows.length > query.limit,
+      next: rows.length > query.limit ? BigInt(page.at(-1)?.revision ?? 0n) : revision,
       behind: behindOf(transaction, query.watched).map(({ tag }) => tag),
       fenced,
       nowMs: database.now(),

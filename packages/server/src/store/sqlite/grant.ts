@@ -13,7 +13,8 @@ import {
   type Turn,
   turnOf,
 } from "../shared/period.ts";
-import type { Transaction } from "./file/connection.ts";
+import { whyUnreadable } from "../shared/tag-row.ts";
+import { codeOf, type Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { countChanges } from "./file/identity.ts";
 
@@ -46,7 +47,15 @@ export function grant(
     return database.write(deadlineMs, (transaction) => {
       const nowMs = database.now();
       const moved = { changes: 0, floors: 0n };
-      const grants = requests.map((request) => grantOne(transaction, request, nowMs, moved));
+      const grants = requests.map((request) => {
+        try {
+          return grantOne(transaction, request, nowMs, moved);
+        } catch (error) {
+          if (error instanceof IdmintError || codeOf(error) !== undefined) throw error;
+          // It was read before anything of it was written.
+          return refused(request.tag, "SCHEMA_MISMATCH", whyUnreadable(request.tag, error));
+        }
+      });
       if (moved.changes > 0) countChanges(transaction, moved.changes, moved.floors);
       return grants;
     });

@@ -2,15 +2,25 @@ import { NEVER_STOPPED } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
 import { stoppedTimeOf } from "../shared/issuing.ts";
-import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
-import { monotonicMs } from "./file/connection.ts";
+import { NO_SCHEMA, refusedTagsText, type StoreStatus } from "../shared/status.ts";
+import { tagsFromRows } from "../shared/tag-row.ts";
+import { monotonicMs, type Transaction } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
 import { lookAtFiles } from "./file/files.ts";
 import { readStoreRow } from "./file/identity.ts";
 import { locate } from "./file/location.ts";
 import { migrations } from "./migrations/index.ts";
 import { deadlineOf, unsafePlace } from "./open.ts";
+import { pagesOfTags } from "./tags.ts";
 import { appliedMigrations } from "./schema.ts";
+
+function refusedTags(transaction: Transaction): string {
+  const names: string[] = [];
+  for (const page of pagesOfTags(transaction)) {
+    names.push(...tagsFromRows(page).unreadable.map(({ tag }) => tag));
+  }
+  return refusedTagsText(names, names.length, "whose rows cannot be read");
+}
 
 /**
  * Looks at a file without changing it, also one that a server would refuse. One with several names is not looked at: what
@@ -44,6 +54,7 @@ export function status(given: SqliteConfig): StoreStatus {
         tags: Number(transaction.get("SELECT count(*) AS tags FROM tag")?.["tags"]),
         acceptedIdentity: store?.identity ?? "",
         fenced,
+        refusedTags: refusedTags(transaction),
       };
     });
   } finally {

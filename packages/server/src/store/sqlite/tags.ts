@@ -46,6 +46,21 @@ export function readTag(transaction: Transaction, name: string): Tag | undefined
   return row === undefined ? undefined : tagFromRow(row as unknown as TagRow);
 }
 
+const PAGE = `SELECT ${COLUMNS} FROM tag WHERE name > ? ORDER BY name LIMIT 1000`;
+
+/** All rows, in the order of their names. */
+export function* pagesOfTags(
+  transaction: Transaction,
+): Generator<readonly TagRow[], void, undefined> {
+  for (let after = ""; ;) {
+    const page = transaction.all(PAGE, after) as unknown as readonly TagRow[];
+    const last = page.at(-1);
+    if (last === undefined) return;
+    yield page;
+    after = last.name;
+  }
+}
+
 /**
  * One change by an operator.
  *
