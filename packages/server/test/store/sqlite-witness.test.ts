@@ -271,9 +271,20 @@ test("on a full disk processes that share a short -wal begin it anew, and say wh
   expect(stderr).toBe("");
   const answers = JSON.parse(stdout) as Record<string, number>;
   expect(Object.keys(answers).toSorted()).toEqual([
-    "STORE_UNAVAILABLE: the disk is full",
+    "STORE_UNAVAILABLE: the disk that the store lies on is full; make room on it",
     "granted",
   ]);
   expect(answers["granted"]).toBeGreaterThan(100);
+  await harness.remove();
+});
+
+test("on a full disk a poll says why nothing is written, and store status finds it, until there is room", async () => {
+  const harness = await sqliteHarness();
+  const { stdout, stderr } = onFullDisk(harness.folder, "poll");
+  expect(stderr).toBe("");
+  const well = { refusesWrites: "", warning: "", fenced: "", isRenewed: true, found: [] };
+  const why = "the disk that the store lies on is full; make room on it";
+  const full = { ...well, refusesWrites: why, warning: why, isRenewed: false, found: ["full"] };
+  expect(JSON.parse(stdout)).toEqual([well, full, well]);
   await harness.remove();
 });

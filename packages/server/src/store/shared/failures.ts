@@ -1,9 +1,14 @@
 import { IdmintError } from "@idmint/core";
-import { storeUnavailable } from "@idmint/core/server";
+import { isRefusal, storeUnavailable } from "@idmint/core/server";
 import type { Difference } from "./differences.ts";
 
 export function schemaMismatch(text: string): IdmintError {
   return new IdmintError("SCHEMA_MISMATCH", text);
+}
+
+/** Why a store does not do what it was asked, until an operator changes something; empty for what may pass by itself. */
+export function refusalTextOf(error: IdmintError): string {
+  return isRefusal(error) ? error.message.slice(`${error.reason}: `.length) : "";
 }
 
 export function tagExists(name: string, differences: readonly Difference[]): IdmintError {

@@ -5,7 +5,7 @@ import { TAG_COLUMNS, type TagRow, tagsFromRows } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import { markWentBack, readStoreRow } from "./file/identity.ts";
-import { readNodes, readTraffic, renew, RENEWAL_WAIT_MS } from "./nodes.ts";
+import { NOT_RENEWED, readNodes, readTraffic, renew, RENEWAL_WAIT_MS } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
 
@@ -17,7 +17,8 @@ type Watched = Query["watched"];
 /** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
 export function changes(database: Database, deadlineMs: number, query: Query): StoreChanges {
   const { renewal } = query;
-  const isRenewed = renewal !== undefined && renew(database, renewal, deadlineMs);
+  const { isRenewed, refusesWrites } =
+    renewal === undefined ? NOT_RENEWED : renew(database, renewal, deadlineMs);
   const found = database.read(deadlineMs, (transaction, fenced) => {
     const store = readStoreRow(transaction);
     const incarnation = store?.incarnation ?? "";
@@ -38,6 +39,8 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
       next: rows.length > query.limit ? BigInt(page.at(-1)?.revision ?? 0n) : revision,
       behind: behindOf(transaction, query.watched).map(({ tag }) => tag),
       fenced,
+      refusesWrites,
+      warning: refusesWrites,
       nowMs: database.now(),
       parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing }],
     };

@@ -13,6 +13,7 @@ import {
   trafficAfter,
 } from "@idmint/core/server";
 import { issuingChanged, nodeForgotten, trafficChanged } from "../shared/records/audit.ts";
+import { refusalTextOf } from "../shared/failures.ts";
 import { issuingSet } from "../shared/issuing.ts";
 import {
   NODE_COLUMNS,
@@ -47,11 +48,19 @@ const LONGEST =
 /** How long a renewal waits for the lock of another process; the poll that it comes with does not need it. */
 export const RENEWAL_WAIT_MS = 300;
 
+/** Whether a row was renewed, and why the store takes no writes if that is the reason; empty: it is not. */
+interface Renewed {
+  readonly isRenewed: boolean;
+  readonly refusesWrites: string;
+}
+
+export const NOT_RENEWED: Renewed = { isRenewed: false, refusesWrites: "" };
+
 /**
- * Writes the row of a server. False: it could not be written, or there are as many rows as may be, or the row showed that the
- * store went back, which is marked then.
+ * Writes the row of a server; unless it cannot be written, or there are as many rows as may be, or the row shows that the store
+ * went back, which is marked then.
  */
-export function renew(database: Database, renewal: NodeRenewal, deadlineMs: number): boolean {
+export function renew(database: Database, renewal: NodeRenewal, deadlineMs: number): Renewed {
   const waitUntilMs = Math.min(deadlineMs, monotonicMs() + RENEWAL_WAIT_MS);
   try {
     const done = database.write(waitUntilMs, (transaction) => {
@@ -65,12 +74,13 @@ export function renew(database: Database, renewal: NodeRenewal, deadlineMs: numb
       const row = transaction.get(RENEW, ...valuesOfRenewal(renewal));
       return row === undefined ? undefined : { look, renewals: row["renewals"] as bigint };
     });
-    if (done === undefined) return false;
+    if (done === undefined) return NOT_RENEWED;
     database.ownRow.renewed(done.look, done.renewals);
-    return true;
+    return { isRenewed: true, refusesWrites: "" };
   } catch (error) {
-    // Reading goes on where writing does not: a full disk, say. The server learns that its row was not renewed.
-    if (error instanceof IdmintError) return false;
+    // Reading goes on where writing does not: on a full disk, say.
+    if (error instanceof IdmintError)
+      return { ...NOT_RENEWED, refusesWrites: refusalTextOf(error) };
     throw error;
   }
 }

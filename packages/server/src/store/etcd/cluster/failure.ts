@@ -1,12 +1,12 @@
 import { status } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
 import {
-  isRefusal,
   noMemberAnswers,
   storeIsAnother,
   storeRefusesNow,
   storeUnavailable,
 } from "@idmint/core/server";
+import { refusalTextOf } from "../../shared/failures.ts";
 
 /**
  * What a failed call means.
@@ -145,6 +145,5 @@ export function errorOf(
 
 /** Why etcd does not do what it was asked, until an operator changes something; empty for what may pass by itself. */
 export function refusalIn(thrown: unknown): string {
-  const error = errorOf(thrown, false);
-  return isRefusal(error) ? error.message.slice(error.reason.length + 2) : "";
+  return refusalTextOf(errorOf(thrown, false));
 }

@@ -1,6 +1,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { IdmintError } from "@idmint/core";
-import { storeIsForeign, storeUnavailable, storeWentBack } from "@idmint/core/server";
+import {
+  storeIsForeign,
+  storeRefusesNow,
+  storeUnavailable,
+  storeWentBack,
+} from "@idmint/core/server";
 import {
   codeOf,
   connect,
@@ -28,6 +33,7 @@ const WAL_LIMIT_BYTES = 32n * 1024n * 1024n;
 const MAX_SNAPSHOTS = 5;
 
 const GONE = "the file of the store is gone";
+const DISK_FULL = "the disk that the store lies on is full; make room on it";
 const MOVED = "the files of the store were moved a moment ago";
 
 interface Handle {
@@ -385,7 +391,7 @@ export class Database {
     if (error instanceof IdmintError) return error;
     if (isBusy(error)) return storeUnavailable("another process keeps the store locked", error);
     this.#abandon();
-    if (codeOf(error) === SQLITE_FULL) return storeUnavailable("the disk is full", error);
+    if (codeOf(error) === SQLITE_FULL) return storeRefusesNow(DISK_FULL, error);
     if (codeOf(error) === SQLITE_NOTADB && !this.fence.hasSeenStore) return notADatabase(this.path);
     const said = codeOf(error) === undefined ? "" : ` (${(error as Error).message})`;
     return storeUnavailable(`the store failed${said}`, error);
