@@ -275,7 +275,7 @@ test("a user with a password, who may touch only keys of idmint and run no dange
   }, 30_000);
   server.store.database.move();
   await until(() => receiver.received.length === 1, 10_000);
-  const consumers = () => redis.command("ZCARD", "idmint:queue:{alarms}:consumers");
+  const consumers = () => redis.command("ZCARD", "idmint:queue:{alarms:given}:consumers");
   await until(async () => Number(await consumers()) === 1, 20_000);
   // Signals and alarms would get along without, so only Redis tells that they were let in.
   expect(await redis.command("ACL", "LOG")).toEqual([]);

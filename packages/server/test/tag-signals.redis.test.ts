@@ -27,7 +27,7 @@ async function pair(redis: RedisServer): Promise<readonly [TestServer, TestServe
 }
 
 async function listeners(redis: RedisServer): Promise<number> {
-  const channel = "idmint:signal:all:tags-changed";
+  const channel = "idmint:signal:all:tags-changed:given";
   const answer = (await redis.command("PUBSUB", "NUMSUB", channel)) as unknown[];
   return Number(answer[1]);
 }
@@ -76,7 +76,7 @@ test("a change of a tag is noticed at once, and costs its server two polls at mo
 test("a server hears of others' changes, and not of its own", async () => {
   const redis = await ownRedis();
   const both = [0, 1].map(() => {
-    const its = { signals: new TagSignals(redis.url), heard: 0 };
+    const its = { signals: new TagSignals(redis.url, () => "given"), heard: 0 };
     its.signals.start(() => its.heard++);
     onTestFinished(() => its.signals.close());
     return its;
@@ -116,9 +116,9 @@ test("without the signals the polls find every change, and no change waits for R
 test("a flood of changes is a few signals, and a few polls", async () => {
   const redis = await ownRedis();
   const [one, two] = await pair(redis);
-  const flood = new TagSignals(redis.url);
+  const flood = new TagSignals(redis.url, () => "given");
   let heard = 0;
-  const third = new TagSignals(redis.url);
+  const third = new TagSignals(redis.url, () => "given");
   third.start(() => heard++);
   await until(async () => (await listeners(redis)) === 3);
   try {

@@ -116,18 +116,17 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
     await telemetry.open({ ...realSystem, version: serverVersion(), instance, emit });
     undo.unshift(() => telemetry.stop());
     const opened = openedInto(stores, undo);
-    const alarms = opened(await openAlarms(config, listeners, emit));
+    const { storeId, belong } = storeIdOf(parts);
+    const alarms = opened(await openAlarms(config, { listeners, emit, storeId }));
     const leaseFile = opened(await openLeases(config, own?.number, emit));
     const known = knownHistory(leaseFile, realSystem.clock.now());
     const memory = opened(own?.memory ?? (await memoryOf(config, emit)));
-    const pins = new StorePins(memory);
+    const pins = belong(new StorePins(memory));
     const storeWait = storeWaitOf(config, parts, emit);
     const bare = opened(parts.store ?? (await openStoreOrLater(config, known, storeWait, pins)));
     const store = telemetry.observed(bare, storePlace(config));
-    const storeId = (): string | undefined =>
-      parts.store === undefined ? pins.of("").id : GIVEN_STORE;
     const places = await openPlaces(config, { emit, telemetry, opened, pins, storeId });
-    const signals = opened(await openSignals(config));
+    const signals = opened(await openSignals(config, storeId));
     const peers = opened(new Peers(config, emit));
     const services = createServices(
       { ...config, instance },
@@ -348,21 +347,39 @@ function figuresParts(
   return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings };
 }
 
-async function openSignals(config: Config): Promise<TagSignals | undefined> {
+/** The store that the server belongs to; undefined before that was heard. */
+function storeIdOf(parts: ServerParts): {
+  readonly storeId: () => string | undefined;
+  readonly belong: (pins: StorePins) => StorePins;
+} {
+  const known: StorePins[] = [];
+  return {
+    storeId: () => (parts.store === undefined ? known[0]?.of("").id : GIVEN_STORE),
+    belong: (pins) => known[known.push(pins) - 1] ?? pins,
+  };
+}
+
+async function openSignals(
+  config: Config,
+  storeId: () => string | undefined,
+): Promise<TagSignals | undefined> {
   const place = meetingPlaceOf(config);
-  return place === undefined ? undefined : openTagSignals(place);
+  return place === undefined ? undefined : openTagSignals(place, storeId);
 }
 
 /** Makes the alarms; undefined without a webhook, since there is nobody to tell. */
 async function openAlarms(
   config: Config,
-  listeners: Emit[],
-  emit: Emit,
+  {
+    listeners,
+    emit,
+    storeId,
+  }: { listeners: Emit[]; emit: Emit; storeId: () => string | undefined },
 ): Promise<Alarms | undefined> {
   const { alarmWebhookUrl: url, alarmWebhookToken: token, alarmWebhookTimeoutMs } = config;
   if (url === undefined) return undefined;
   const place = meetingPlaceOf(config);
-  const queue = place === undefined ? undefined : await openAlarmQueue(place);
+  const queue = place === undefined ? undefined : await openAlarmQueue(place, storeId);
   const deliver = webhook({ url, token, timeoutMs: alarmWebhookTimeoutMs });
   const newId = realSystem.randomToken;
   const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };

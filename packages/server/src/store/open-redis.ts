@@ -31,12 +31,18 @@ export async function redisStanding(
   return (await import("./redis/standing.ts")).redisStanding(config, boundMs);
 }
 
-/** What servers tell each other through one of the Redis servers. Close it. */
-export async function openTagSignals(config: ConnectionConfig): Promise<TagSignals> {
-  return (await backend()).openTagSignals(config);
+/** What servers of one store tell each other through one of the Redis servers. Close it. */
+export async function openTagSignals(
+  config: ConnectionConfig,
+  storeId: () => string | undefined,
+): Promise<TagSignals> {
+  return (await backend()).openTagSignals(config, storeId);
 }
 
-/** The alarms of all servers, in one of the Redis servers. Close it. */
-export async function openAlarmQueue(config: ConnectionConfig): Promise<RedisAlarmQueue> {
-  return (await backend()).openAlarmQueue(config);
+/** The alarms of all servers of one store, in one of the Redis servers. Close it. */
+export async function openAlarmQueue(
+  config: ConnectionConfig,
+  storeId: () => string | undefined,
+): Promise<RedisAlarmQueue> {
+  return (await backend()).openAlarmQueue(config, storeId);
 }

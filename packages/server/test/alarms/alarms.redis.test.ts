@@ -38,7 +38,8 @@ function start(
 
 /** Until somebody is elected to deliver. */
 async function elected(redis: RedisServer): Promise<void> {
-  const elect = async () => Number(await redis.command("EXISTS", "idmint:election:{alarms}")) === 1;
+  const elect = async () =>
+    Number(await redis.command("EXISTS", "idmint:election:{alarms:given}")) === 1;
   await until(elect, 60_000);
 }
 
@@ -81,7 +82,9 @@ test("of several servers that see the same, one tells, once; and it goes on afte
   await until(() => events().some(({ type }) => type === "alarm-failed"), 10_000);
   await receiver.open();
   await until(() => receiver.received.length > 0, 10_000);
-  await until(async () => Number(await redis.command("LLEN", "idmint:queue:{alarms}:ready")) === 0);
+  await until(
+    async () => Number(await redis.command("LLEN", "idmint:queue:{alarms:given}:ready")) === 0,
+  );
   await sleep(1_500);
   expect(receiver.keys).toEqual(["STORE_WENT_BACK"]);
   expect(receiver.received[0]?.headers.authorization).toBe("Bearer sesame");

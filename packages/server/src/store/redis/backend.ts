@@ -4,6 +4,7 @@ import { Candidate } from "./candidate.ts";
 import type { ConnectionConfig } from "./connection.ts";
 import { CountingRedisClient } from "./counting-redis.ts";
 import { sourceOf } from "./source.ts";
+import type { StoreId } from "./store-name.ts";
 import { TagSignals } from "./tag-signals.ts";
 
 /** How long a server that starts waits for its Redis servers; then it serves without. */
@@ -15,7 +16,7 @@ export class ElectedRedisClient extends CountingRedisClient {
 
   constructor(config: ConnectionConfig, storeId: () => string | undefined) {
     super(config, storeId);
-    this.#candidate = new Candidate(sourceOf(config), "watch");
+    this.#candidate = new Candidate(sourceOf(config), "watch", storeId);
   }
 
   get isLeader(): boolean {
@@ -44,10 +45,10 @@ export async function openRedisServers(
   return redisServers;
 }
 
-export function openTagSignals(config: ConnectionConfig): TagSignals {
-  return new TagSignals(sourceOf(config));
+export function openTagSignals(config: ConnectionConfig, storeId: StoreId): TagSignals {
+  return new TagSignals(sourceOf(config), storeId);
 }
 
-export function openAlarmQueue(config: ConnectionConfig): RedisAlarmQueue {
-  return new RedisAlarmQueue(sourceOf(config), config.timeoutMs);
+export function openAlarmQueue(config: ConnectionConfig, storeId: StoreId): RedisAlarmQueue {
+  return new RedisAlarmQueue(sourceOf(config), config.timeoutMs, storeId);
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { createSignals, type Listener, type RedisSource } from "@idmint/coordination";
+import { knownStoreId, nameInRedis, type StoreId } from "./store-name.ts";
 
 const TAGS_CHANGED = "tags-changed";
 /** How long one wait lasts; the next one follows. */
@@ -9,19 +10,21 @@ const WAIT_MS = 3_600_000;
 const RETRY_MS = 1_000;
 
 /**
- * Tells other servers through one Redis that a tag was changed, and hears it from them. A signal says nothing of the
+ * Tells other servers of the same store through one Redis that a tag was changed, and hears it from them. A signal says nothing of the
  * change, so one that is lost costs the time to the next poll, and two that meet are as good as one: however many
  * changes there are, one signal is on its way and one waits.
  */
 export class TagSignals {
   readonly #self = randomUUID();
   readonly #signals;
+  readonly #storeId: StoreId;
   readonly #closing = new AbortController();
   #isTelling = false;
   #hasMore = false;
 
   /** `source` may hold passwords; it is not shown. */
-  constructor(source: RedisSource) {
+  constructor(source: RedisSource, storeId: StoreId) {
+    this.#storeId = storeId;
     // One signal that waits to be heard is as good as many.
     this.#signals = createSignals({ redis: source, maxBuffered: 1 });
   }
@@ -46,8 +49,11 @@ export class TagSignals {
     this.#isTelling = true;
     while (this.#hasMore && !this.#closing.signal.aborted) {
       this.#hasMore = false;
+      const storeId = this.#storeId();
+      if (storeId === undefined) break;
       // What cannot be told is found by the others' next poll.
-      await this.#signals.broadcast(TAGS_CHANGED, this.#self).catch(() => undefined);
+      const name = nameInRedis(TAGS_CHANGED, storeId);
+      await this.#signals.broadcast(name, this.#self).catch(() => undefined);
     }
     this.#isTelling = false;
   }
@@ -56,7 +62,8 @@ export class TagSignals {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        await using listener = await this.#signals.listen(TAGS_CHANGED, { signal });
+        const name = nameInRedis(TAGS_CHANGED, await knownStoreId(this.#storeId, signal));
+        await using listener = await this.#signals.listen(name, { signal });
         await this.#hear(listener, heard);
       } catch {
         // Not connected, or an hour without a signal: the polls go on meanwhile.
