@@ -18,6 +18,7 @@ const OWN: ReadonlySet<string> = new Set([
   "node.zone",
   "snowflake.data_center",
   "snowflake.cache_file",
+  "drain_delay",
   "drain_time",
 ]);
 /** A URL holds no password, but whoever takes it for a secret may keep it in one. */

@@ -2,7 +2,7 @@ import type { Mutant } from "./mutant.ts";
 
 const service = "packages/server/src/service";
 const shared = "packages/server/src/store/shared";
-const door = "packages/server/src/grpc/door.ts";
+const bounds = "packages/server/src/grpc/bounds.ts";
 const tried = ["packages/server/test/validate-only.redis.test.ts"];
 const tags = ["packages/server/test/tags.e2e.test.ts"];
 const connections = ["packages/server/test/grpc-door.e2e.test.ts"];
@@ -67,9 +67,9 @@ export const apiMutants: readonly Mutant[] = [
   },
   {
     name: "api: what waits past 256 calls on a connection stays in the client",
-    file: door,
-    find: `"grpc.max_concurrent_streams": 1_024,`,
-    replace: `"grpc.max_concurrent_streams": 256,`,
+    file: bounds,
+    find: `MAX_STREAMS = 1_024;`,
+    replace: `MAX_STREAMS = 256;`,
     tests: connections,
     only: "gRPC's usual hundred",
   },

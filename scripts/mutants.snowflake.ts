@@ -311,8 +311,8 @@ local before =`,
   {
     name: "clock: a server that refuses for its clock stays in service",
     file: `${service}/node.ts`,
-    find: `drain.cause !== undefined || clocks.watch.isOut ||`,
-    replace: `drain.cause !== undefined ||`,
+    find: `drain.leaving !== undefined || clocks.watch.isOut ||`,
+    replace: `drain.leaving !== undefined ||`,
     tests: ["packages/server/test/clocks.e2e.test.ts"],
   },
 ];

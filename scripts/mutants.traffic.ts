@@ -61,15 +61,15 @@ export const trafficMutants: readonly Mutant[] = [
   {
     name: "traffic: the end of the calls before an earlier drain ends a later one",
     file: `${service}/drain-state.ts`,
-    find: 'if (phase !== "leaving" || event.round !== round)',
-    replace: 'if (phase !== "leaving")',
+    find: '"unready") || event.round !== round) {',
+    replace: '"unready")) {',
     tests: drainModel,
   },
   {
     name: "traffic: an operator brings a server back that stops",
     file: `${service}/drain-state.ts`,
-    find: '  if (phase === "stopping") return [state, []];\n',
-    replace: "",
+    find: "if (state.isStopping || isDraining !== isServing)",
+    replace: "if (isDraining !== isServing)",
     tests: drainModel,
   },
   {
@@ -99,10 +99,10 @@ export const trafficMutants: readonly Mutant[] = [
   {
     name: "traffic: requests on a stream are answered by a drained server",
     file: "packages/server/src/api/method.ts",
-    find: "        if (drain.cause !== undefined) throw draining(drain.cause);\n",
+    find: "      if (drain.cause !== undefined) throw draining(drain.cause);\n",
     replace: "",
     tests: drainTests,
-    only: "on a stream",
+    only: "a stream ends",
   },
   {
     name: "traffic: an answer does not wait until servers follow",

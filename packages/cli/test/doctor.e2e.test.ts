@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { creating, loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/server";
-import { doorEnv, selfSigned, wallClockEnv } from "@idmint/testkit";
+import { serverEnv, selfSigned, wallClockEnv } from "@idmint/testkit";
 import { type TestDatabase, TestPostgres } from "@idmint/testkit/postgres";
 import { freePort, RedisServer } from "@idmint/testkit/redis";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -65,7 +65,7 @@ beforeAll(async () => {
   await replica.follow(redis);
   database = await postgres.createDatabase();
   address = `localhost:${await freePort(20_000, 29_000)}`;
-  const config = loadConfig({ env: doorEnv(), flags: { config: configuration() } });
+  const config = loadConfig({ env: serverEnv(), flags: { config: configuration() } });
   await migrateStore(storeConfigOf(config), { dryRun: false });
   const server = await startServer(config);
   closeServer = () => server.close();
@@ -188,7 +188,7 @@ test("an expired certificate, seen from outside and on the machine", async () =>
   expect(onDisk).toMatchObject({ check: "files", status: "fail" });
   expect(onDisk?.found).toContain("expired at Jan  1 00:00:00 2021");
   const config = loadConfig({
-    env: doorEnv(),
+    env: serverEnv(),
     flags: {
       config: configuration({ ...files, "grpc.address": "127.0.0.1:0" }),
       "store-url": `sqlite:${file("old.db")}`,
@@ -238,7 +238,7 @@ test("a server that an operator drained", async () => {
   });
   await expect
     .poll(health, { timeout: 20_000 })
-    .toMatchObject({ status: "fail", found: "it is draining and refuses calls" });
+    .toMatchObject({ status: "fail", found: "it is draining and wants no callers" });
   expect((await health())?.fix).toMatch(/^idmint node undrain \S+,/);
 });
 
@@ -249,7 +249,7 @@ test("a server without reflection", async () => {
     reflection: "off",
   };
   const ports = { "grpc-address": "127.0.0.1:0", "http-address": "none" };
-  const config = loadConfig({ env: doorEnv(), flags: { ...flags, ...ports } });
+  const config = loadConfig({ env: serverEnv(), flags: { ...flags, ...ports } });
   await migrateStore(creating(storeConfigOf(config)), { dryRun: false });
   const server = await startServer(config);
   onTestFinished(() => server.close());

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/server";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LEAF, POSTGRES, SHOP, tinyid } from "./dumps.ts";
@@ -18,7 +18,7 @@ let close: () => Promise<void>;
 beforeAll(async () => {
   [store, shop] = [await createTestDatabase(), await createTestDatabase()];
   const env = {
-    ...doorEnv(),
+    ...serverEnv(),
     IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes",
     IDMINT_LOG_LEVEL: "silent",
   };

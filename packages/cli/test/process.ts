@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import type { CommandResult } from "./support.ts";
 
 /** The command line of the CLI, from source. */
@@ -20,7 +20,7 @@ export function cleanEnv(): Record<string, string> {
   );
   return {
     ...(Object.fromEntries(entries) as Record<string, string>),
-    ...doorEnv(),
+    ...serverEnv(),
     IDMINT_STORE_TIMEOUT: "30s",
     // Contexts of whoever runs the tests are none of theirs.
     IDMINT_CONFIG_HOME: path.join(tmpdir(), "idmint-no-contexts"),

@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { creating, loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/server";
-import { doorEnv, selfSigned } from "@idmint/testkit";
+import { serverEnv, selfSigned } from "@idmint/testkit";
 import { freePort, RedisServer } from "@idmint/testkit/redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { temporaryFolder } from "./process.ts";
@@ -94,7 +94,7 @@ async function start(): Promise<void> {
   const file = path.join(folder, "plain.yaml");
   const config = JSON.parse(readFileSync(YAML, "utf8")) as object;
   writeFileSync(file, JSON.stringify({ ...config, ...PLAIN() }));
-  server = await startServer(loadConfig({ env: doorEnv(), flags: { config: file } }));
+  server = await startServer(loadConfig({ env: serverEnv(), flags: { config: file } }));
 }
 
 async function stop(): Promise<void> {
@@ -139,14 +139,14 @@ beforeAll(async () => {
   redis = await RedisServer.start({ settings: { appendonly: "yes" } });
   [port, tlsPort] = [await freePort(20_000, 24_000), await freePort(24_001, 29_000)];
   configure();
-  const config = loadConfig({ env: doorEnv(), flags: { config: YAML } });
+  const config = loadConfig({ env: serverEnv(), flags: { config: YAML } });
   await migrateStore(creating(storeConfigOf(config)), { dryRun: false });
   token = await firstToken();
   await start();
   const other = { "store-url": `sqlite:${folder}/tls.db`, "grpc-address": `127.0.0.1:${tlsPort}` };
   const flags = { config: YAML, ...other, "http-address": "127.0.0.1:0", "redis-urls": "" };
   const tlsConfig = loadConfig({
-    env: doorEnv(),
+    env: serverEnv(),
     flags: { ...flags, "node-advertise": `localhost:${tlsPort}` },
   });
   await migrateStore(creating(storeConfigOf(tlsConfig)), { dryRun: false });

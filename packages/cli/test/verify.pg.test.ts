@@ -7,7 +7,7 @@ import {
   ReleaseSegmentRequest,
 } from "@idmint/proto";
 import { IdServiceClient } from "@idmint/proto/grpc-js";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, test } from "vitest";
 import { idmint, type CommandResult } from "./support.ts";
@@ -24,7 +24,7 @@ const allocate = (client: IdServiceClient, instance: string): Promise<AllocateSe
 
 test("verify --ledger proves what a server wrote, and shows both rows of an id that was allocated twice", async () => {
   await using database = await createTestDatabase();
-  const env = { ...doorEnv(), IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes" };
+  const env = { ...serverEnv(), IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes" };
   const defaults = {
     "grpc.address": "127.0.0.1:0",
     "http.address": "127.0.0.1:0",

@@ -6,7 +6,7 @@ import { credentials, type ServiceError } from "@grpc/grpc-js";
 import { type AdvanceTagResponse, type GetTagResponse, Order, Tag } from "@idmint/proto";
 import { TagServiceClient } from "@idmint/proto/grpc-js";
 import { loadConfig, migrateStore, type RunningServer, startServer } from "@idmint/server";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { fromServiceError } from "../src/index.ts";
 
 export class RealFleet implements AsyncDisposable {
@@ -43,7 +43,7 @@ export class RealFleet implements AsyncDisposable {
     more: Readonly<Record<string, string>> = {},
   ): Promise<string> {
     const env = {
-      ...doorEnv(),
+      ...serverEnv(),
       IDMINT_GRPC_ADDRESS: address,
       IDMINT_HTTP_ADDRESS: "127.0.0.1:0",
       IDMINT_STORE_URL: `sqlite:${this.#storePath}`,

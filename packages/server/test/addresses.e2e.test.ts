@@ -14,7 +14,7 @@ import {
 } from "@idmint/proto";
 import { AuditServiceClient, ServerReflectionClient } from "@idmint/proto/grpc-js";
 import type { ServerReflectionResponse } from "@idmint/proto/reflection";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../src/config/load.ts";
 import type { Serving } from "../src/main/running.ts";
@@ -34,7 +34,7 @@ async function started(flags: Record<string, string>): Promise<Serving> {
     "drain-time": "500ms",
     ...flags,
   };
-  const config = loadConfig({ env: doorEnv(), flags: all, defaults: {} });
+  const config = loadConfig({ env: serverEnv(), flags: all, defaults: {} });
   await makeStore({ ...config, processes: 1 });
   const server = await startServing(config);
   onTestFinished(() => server.close());

@@ -25,7 +25,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import type { RunningServer } from "../src/main/running.ts";
-import { doorEnv, MemoryStore } from "@idmint/testkit";
+import { serverEnv, MemoryStore } from "@idmint/testkit";
 import { Refusal, refusalOf } from "./support.ts";
 import { credentials } from "@grpc/grpc-js";
 
@@ -41,7 +41,7 @@ beforeAll(async () => {
     "http.address": "127.0.0.1:0",
     "log.level": "silent",
   };
-  server = await startServer(loadConfig({ env: doorEnv(), defaults }), {
+  server = await startServer(loadConfig({ env: serverEnv(), defaults }), {
     store: new MemoryStore(),
   });
   client = new Raw(server.grpcAddress, credentials.createInsecure());

@@ -14,7 +14,7 @@ import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { beforeAll, expect, test } from "vitest";
 import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
-import { doorEnv, MemoryStore } from "@idmint/testkit";
+import { serverEnv, MemoryStore } from "@idmint/testkit";
 import { createSnowflake, DEFAULT_BITS } from "./snowflake-support.ts";
 import { call, clientsOf, createTag, refusalOf } from "./support.ts";
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
     "http.address": "127.0.0.1:0",
     "log.level": "silent",
   };
-  const server = await startServer(loadConfig({ env: doorEnv(), defaults }), {
+  const server = await startServer(loadConfig({ env: serverEnv(), defaults }), {
     store: new MemoryStore(),
   });
   address = server.grpcAddress;

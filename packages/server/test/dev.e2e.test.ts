@@ -9,7 +9,7 @@ import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { startDev } from "../src/main/dev.ts";
 import { migrateStore } from "../src/store/open-store.ts";
-import { doorEnv, MemoryStore, selfSigned } from "@idmint/testkit";
+import { serverEnv, MemoryStore, selfSigned } from "@idmint/testkit";
 import { freePort } from "@idmint/testkit/redis";
 import { clientsOf, generateId, refusalOf, until } from "./support.ts";
 
@@ -47,7 +47,7 @@ test("start-dev makes its store and a tag, and its banner says what to type next
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const first = await startDev({ env: doorEnv(), flags });
+  const first = await startDev({ env: serverEnv(), flags });
   const { grpcAddress } = first.server;
   expect(await generateId(clientsOf(grpcAddress), "demo")).toMatchObject({ id: 1n, epoch: 1n });
   expect(first.banner).toContain(
@@ -58,7 +58,7 @@ test("start-dev makes its store and a tag, and its banner says what to type next
   );
   await first.server.close();
   // Again over what is there: nothing is made anew, no id comes twice.
-  const second = await startDev({ env: doorEnv(), flags });
+  const second = await startDev({ env: serverEnv(), flags });
   onTestFinished(() => second.server.close());
   expect(await generateId(clientsOf(second.server.grpcAddress), "demo")).toMatchObject({
     id: 2n,
@@ -77,7 +77,7 @@ test.each(["grpc", "http"])(
       "http-address": "127.0.0.1:0",
       [`${door}-address`]: `127.0.0.1:${port}`,
     };
-    const error = await errorOf(startDev({ env: doorEnv(), flags }));
+    const error = await errorOf(startDev({ env: serverEnv(), flags }));
     expect(error.message).toContain(`127.0.0.1:${port} is taken by another program`);
     expect(error.message).toContain(`--${door}-address`);
     expect(error.violations.map((each) => each.field)).toEqual([`${door}.address`]);
@@ -99,13 +99,13 @@ test("a port that an idmint server with TLS has is told with the store it serves
     "log-level": "silent",
   };
   const tls = { "tls-cert-file": files.cert, "tls-key-file": files.key };
-  const { server } = await startDev({ env: doorEnv(), flags: { ...flags, ...tls } });
+  const { server } = await startDev({ env: serverEnv(), flags: { ...flags, ...tls } });
   onTestFinished(() => server.close());
   const other = `sqlite:${path.join(folder(), "other.db")}`;
   const addresses = { grpc: server.grpcAddress, http: server.httpAddress };
   for (const [door, address] of Object.entries(addresses)) {
     const taken = { ...flags, "store-url": other, [`${door}-address`]: address };
-    const error = await errorOf(startDev({ env: doorEnv(), flags: taken }));
+    const error = await errorOf(startDev({ env: serverEnv(), flags: taken }));
     expect(error.message).toContain(
       `is taken by an idmint server that serves the store sqlite:${store}; use it`,
     );
@@ -120,7 +120,7 @@ test("a port that an idmint server has is told with the store it serves", async 
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const { server } = await startDev({ env: doorEnv(), flags });
+  const { server } = await startDev({ env: serverEnv(), flags });
   onTestFinished(() => server.close());
   const other = path.join(folder(), "other.db");
   await migrateStore(
@@ -136,7 +136,7 @@ test("a port that an idmint server has is told with the store it serves", async 
   for (const [door, address] of taken) {
     const open = { insecure: "true", "access-anonymous": "all" };
     const others = { ...flags, "store-url": `sqlite:${other}`, ...open };
-    const sources = { env: doorEnv(), flags: { ...others, [`${door}-address`]: address } };
+    const sources = { env: serverEnv(), flags: { ...others, [`${door}-address`]: address } };
     const starts = [() => startDev(sources), () => startServer(loadConfig(sources))];
     for (const start of starts) {
       const error = await errorOf(start());
@@ -155,7 +155,7 @@ test("a running server whose file gets a second name is degraded until it is gon
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const { server } = await startDev({ env: doorEnv(), flags });
+  const { server } = await startDev({ env: serverEnv(), flags });
   onTestFinished(() => server.close());
   const clients = clientsOf(server.grpcAddress);
   expect(await generateId(clients, "demo")).toMatchObject({ id: 1n, epoch: 1n });
@@ -183,13 +183,13 @@ test("start-dev refuses a store whose file has a second name", async () => {
     "log-level": "silent",
     "store-start-timeout": "0s",
   };
-  const first = await startDev({ env: doorEnv(), flags });
+  const first = await startDev({ env: serverEnv(), flags });
   const clients = clientsOf(first.server.grpcAddress);
   expect(await generateId(clients, "demo")).toMatchObject({ id: 1n });
   linkSync(store, `${store}.link`);
   for (const name of [store, `${store}.link`]) {
     const error = await errorOf(
-      startDev({ env: doorEnv(), flags: { ...flags, "store-url": `sqlite:${name}` } }),
+      startDev({ env: serverEnv(), flags: { ...flags, "store-url": `sqlite:${name}` } }),
     );
     expect(error).toMatchObject({ reason: "STORE_UNAVAILABLE" });
     expect(error.message).toContain("2 names (hard links)");
@@ -198,7 +198,7 @@ test("start-dev refuses a store whose file has a second name", async () => {
   expect(await generateId(clients, "demo")).toMatchObject({ id: 2n });
   await first.server.close();
   rmSync(`${store}.link`);
-  const second = await startDev({ env: doorEnv(), flags });
+  const second = await startDev({ env: serverEnv(), flags });
   onTestFinished(() => second.server.close());
   expect((await generateId(clientsOf(second.server.grpcAddress), "demo")).id).toBeGreaterThan(2n);
 });
@@ -207,7 +207,7 @@ test("a server that cannot listen leaves nothing behind", async () => {
   const store = new MemoryStore();
   const grpc = `127.0.0.1:${await takenPort()}`;
   const defaults = { "grpc.address": grpc, "http.address": "127.0.0.1:0", "log.level": "silent" };
-  const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults }), { store }));
+  const error = await errorOf(startServer(loadConfig({ env: serverEnv(), defaults }), { store }));
   expect(error.message).toContain("--grpc-address");
   expect(store.isClosed).toBe(true);
 });
@@ -215,7 +215,7 @@ test("a server that cannot listen leaves nothing behind", async () => {
 test("serve never makes a store", async () => {
   const file = path.join(folder(), "idmint.db");
   const defaults = { "store.url": `sqlite:${file}`, "log.level": "silent" };
-  const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults })));
+  const error = await errorOf(startServer(loadConfig({ env: serverEnv(), defaults })));
   expect(["SCHEMA_MISMATCH", "STORE_UNAVAILABLE"]).toContain(error.reason);
   expect(existsSync(file)).toBe(false);
 });
@@ -234,7 +234,7 @@ test("a server whose store does not answer at the start says so and ends", async
     "log.level": "silent",
     "store.start_timeout": "0s",
   };
-  const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults }), { store }));
+  const error = await errorOf(startServer(loadConfig({ env: serverEnv(), defaults }), { store }));
   expect(error.reason).toBe("STORE_UNAVAILABLE");
   expect(store.isClosed).toBe(true);
 });
@@ -266,7 +266,7 @@ function awaiting(flags: Record<string, string>, how: "dev" | "serve" = "serve")
   };
   const logSink = { write: (line: string) => void lines.push(line) };
   const parts = { signal: stop.signal, logSink };
-  const sources = { env: doorEnv(), flags: all };
+  const sources = { env: serverEnv(), flags: all };
   const server =
     how === "dev"
       ? startDev(sources, parts).then((dev) => dev.server)

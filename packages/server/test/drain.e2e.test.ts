@@ -1,5 +1,5 @@
 // Weights and drains: servers that share a store, over gRPC.
-import { credentials } from "@grpc/grpc-js";
+import { credentials, type ServiceError } from "@grpc/grpc-js";
 import {
   IdServiceService,
   type ListNodesResponse,
@@ -19,6 +19,7 @@ import {
   createTag,
   generateId,
   holdBack,
+  Refusal,
   refusalOf,
   startTest,
   type TestServer,
@@ -158,29 +159,32 @@ test("a drain that is over before its calls were keeps what the server holds", a
   expect((await generateId(it, "orders")).id).toBe(3n);
 });
 
-test("requests on a stream are refused one by one, and answered again on the same stream", async () => {
+test("a stream ends at the first request of a drained server, and another one is answered when it is undrained", async () => {
   const it = await startNamed("one", undefined, { "drain-time": "20s" });
   await createTag(it, "orders");
-  const stream = it.ids.streamIds();
-  onTestFinished(() => stream.cancel());
-  const answers: StreamIdsResponse[] = [];
-  stream.on("data", (answer: StreamIdsResponse) => answers.push(answer));
-  stream.on("error", () => undefined);
-  const kindOf = async (number: number): Promise<string | undefined> => {
-    stream.write({ call: number, tag: "orders", count: 0, name: "" });
-    await until(() => answers.length === number);
-    return answers[number - 1]?.result?.$case;
+  const streamed = () => {
+    const stream = it.ids.streamIds();
+    onTestFinished(() => stream.cancel());
+    const ask = (): Promise<StreamIdsResponse> =>
+      new Promise((resolve, reject) => {
+        stream.once("data", resolve);
+        stream.once("error", (error: ServiceError) => reject(new Refusal(error)));
+        stream.write({ call: 1, tag: "orders", count: 0, name: "" });
+      });
+    return ask;
   };
-  expect(await kindOf(1)).toBe("one");
+  const ask = streamed();
+  expect((await ask()).result?.$case).toBe("one");
   // A call that was taken before keeps what the server holds.
   await createTag(it, "slow");
   const release = holdBack(it.store, "grant");
   const waiting = generateId(it, "slow", 20_000);
   await until(() => it.store.count("grant") === 2);
   await drain(it, "one");
-  expect(await kindOf(2)).toBe("error");
+  expect(await refusalOf(ask())).toMatchObject({ code: "UNAVAILABLE", reason: "DRAINING" });
+  expect(await refusalOf(streamed()())).toMatchObject({ reason: "DRAINING" });
   await undrain(it, "one");
-  expect(await kindOf(3)).toBe("one");
+  expect((await streamed()()).result?.$case).toBe("one");
   release();
   await waiting;
 });

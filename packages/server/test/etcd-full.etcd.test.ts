@@ -1,5 +1,5 @@
 // A server whose etcd takes no writes any more.
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { EtcdCluster } from "@idmint/testkit/etcd";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../src/config/load.ts";
@@ -15,7 +15,7 @@ test("a server on a full etcd says at once that it is degraded and which kinds a
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const config = loadConfig({ env: doorEnv(), flags });
+  const config = loadConfig({ env: serverEnv(), flags });
   await makeStore(config);
   const events: ServerEvent[] = [];
   const server = await startServer(config, { onEvent: (event) => events.push(event) });

@@ -13,7 +13,7 @@ import {
   WorkerRegistry,
   WorkerServiceService,
 } from "@idmint/proto";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { hashOf, ownRedis } from "./store/redis/support.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -44,7 +44,7 @@ function configOf(redisUrl: string, file: string): Config {
     "log-level": "silent",
     "drain-time": "500ms",
   };
-  return loadConfig({ env: doorEnv(), flags });
+  return loadConfig({ env: serverEnv(), flags });
 }
 
 async function serverOf(config: Config) {

@@ -1,6 +1,6 @@
 // Servers on several databases whose addresses lead elsewhere at their start.
 import { GenerateIdRequest, IdServiceService } from "@idmint/proto";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { FREE, settingsOf } from "@idmint/testkit/store-suite";
 import { TcpProxy } from "@idmint/testkit/tcp-proxy";
@@ -30,7 +30,7 @@ function configOf(first: string, second: string, more: Record<string, string> = 
     "log-level": "silent",
     ...more,
   };
-  return loadConfig({ env: doorEnv(), flags });
+  return loadConfig({ env: serverEnv(), flags });
 }
 
 /** A store in two databases whose ids begin at `start`; `urls` are theirs. */

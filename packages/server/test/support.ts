@@ -46,6 +46,7 @@ export async function startTest(
     "grpc.address": "127.0.0.1:0",
     "http.address": "127.0.0.1:0",
     "log.level": "silent",
+    drain_delay: "0ms",
     drain_time: "500ms",
   };
   const config = loadConfig({

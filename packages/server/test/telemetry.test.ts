@@ -25,7 +25,7 @@ const EVENTS: readonly ServerEvent[] = [
   { type: "load-failed", tag: "t", error: ERROR, retryInMs: 50 },
   { type: "wasted", tag: "t", count: 3, cause: "dropped" },
   { type: "serving", grpcAddress: "a", adminAddress: "", httpAddress: "b" },
-  { type: "draining" },
+  { type: "draining", delayMs: 0 },
   { type: "stopped", givenBack: 1, wasted: 2 },
   { type: "store-lost", error: ERROR },
   { type: "store-back", afterMs: 10 },
@@ -203,6 +203,6 @@ test("a listener that throws breaks neither the caller nor the other listeners",
     },
     (event) => heard.push(event.type),
   ]);
-  emit({ type: "draining" });
+  emit({ type: "draining", delayMs: 0 });
   expect(heard).toEqual(["draining"]);
 });

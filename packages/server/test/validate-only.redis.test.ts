@@ -18,7 +18,7 @@ import {
   TagServiceService,
   UpdateTagRequest,
 } from "@idmint/proto";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -35,7 +35,7 @@ async function startPlace() {
   const [a, b] = [await ownRedis(), await ownRedis()];
   const file = path.join(folder, "idmint.db");
   const env = {
-    ...doorEnv(),
+    ...serverEnv(),
     IDMINT_STORE_URL: `sqlite:${file}`,
     IDMINT_GRPC_ADDRESS: "127.0.0.1:0",
     IDMINT_HTTP_ADDRESS: "127.0.0.1:0",

@@ -10,6 +10,11 @@ export function doorEnv(): { readonly IDMINT_GRPC_DOOR?: string } {
   return door === undefined ? {} : { IDMINT_GRPC_DOOR: door };
 }
 
+/** What servers of a test have that no test is about: the door of its file, and no delay, since nobody stands in front of them. */
+export function serverEnv(): Readonly<Record<string, string>> {
+  return { ...doorEnv(), IDMINT_DRAIN_DELAY: "0s" };
+}
+
 /** The door of a test's servers. */
 export function testDoor(): Door {
   return DOORS.find((door) => door === doorEnv().IDMINT_GRPC_DOOR) ?? DEFAULT_DOOR;

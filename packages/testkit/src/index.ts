@@ -1,5 +1,5 @@
 export { selfSigned } from "./certificate.ts";
-export { doorEnv } from "./doors.ts";
+export { doorEnv, serverEnv } from "./doors.ts";
 export { FakeWallClock, wallClockEnv } from "./faketime.ts";
 export { FakeTime } from "./fake-time.ts";
 export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";

@@ -76,6 +76,7 @@ test("a server with a secret in every option tells none, whatever goes wrong", a
     IDMINT_GRPC_ADDRESS: address,
     IDMINT_HTTP_ADDRESS: http,
     IDMINT_LOG_LEVEL: "trace",
+    IDMINT_DRAIN_DELAY: "0s",
     IDMINT_TLS_CERT_FILE: file("server.crt", cert),
     IDMINT_TLS_KEY_FILE: file("server.key", key),
     IDMINT_UNGUESSABLE_KEYS: `1=${file("ids.key", keyOfIds)}`,

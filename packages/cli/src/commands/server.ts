@@ -52,8 +52,9 @@ function addServe(program: Command, io: Io): void {
       `
 Every flag is also an environment variable (--store-url is IDMINT_STORE_URL) and a key in the YAML file of --config.
 A flag wins over its variable, and the variable wins over the file. docs/configuration.md lists all of them.
-SIGTERM drains the server, which then exits with 0. A second signal ends it at once. A server that a script of npm or
-pnpm started also drains when that script ends, unless it has a session of its own (setsid).
+SIGTERM drains the server, which then exits with 0. It answers for --drain-delay first, so that callers go elsewhere; a
+second signal ends that, and one more ends the server at once. A server that a script of npm or pnpm started also
+drains when that script ends, unless it has a session of its own (setsid).
 ${examplesText([
   "idmint serve --store-url sqlite:/var/lib/idmint/idmint.db",
   "idmint serve --config /etc/idmint.yaml",

@@ -7,6 +7,7 @@ import type { CallContext } from "../service/call.ts";
 import type { Counters } from "../service/counters.ts";
 import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
+import { draining } from "./draining.ts";
 import { type Codec, type MessageWriter, writerOf } from "./codec/codec.ts";
 import { isForAdmins, type Need, type Rule, ruleOf } from "./need.ts";
 import { rpcStatusOf } from "./status/status.ts";
@@ -127,7 +128,10 @@ export interface StreamHandler {
   readonly kind: "stream";
   readonly rule: Rule;
   readonly path: string;
-  /** What answers the messages of one stream. It throws only what ends the stream: bytes that are no request. */
+  /**
+   * What answers the messages of one stream. It throws only what ends the stream: bytes that are no request, and that the
+   * server takes no calls.
+   */
   readonly open: (context: CallContext) => Answer;
   /** Writes what is answered. */
   readonly response: MessageWriter<Message>;
@@ -310,8 +314,9 @@ export function streamHandlerOf<Request, Response>(
     return (bytes, from, to) => {
       // A refusal names its request, so the request is read first.
       const request = complete(decodeAt(requests, bytes, from, to, path));
+      // It ends the stream, since its caller is to open another one, elsewhere.
+      if (drain.cause !== undefined) throw draining(drain.cause);
       try {
-        if (drain.cause !== undefined) throw draining(drain.cause);
         const refused = ports.admission.arrived(context);
         const permission =
           refused === undefined ? ports.authorise(context, path, request, rule) : refused;
@@ -350,17 +355,6 @@ export function watchHandlerOf<Request, Response>(
         end,
       }),
   };
-}
-
-/** The server stops, or an operator drained it: another one answers. */
-export function draining(cause: DrainCause): IdmintError {
-  return cause === "stopping"
-    ? new IdmintError("DRAINING", "this server is stopping; call another server", {
-        retryAfterMs: 100,
-      })
-    : new IdmintError("DRAINING", "an operator drained this server; call another server", {
-        retryAfterMs: 1_000,
-      });
 }
 
 export function decode<T>(codec: Codec<T>, bytes: Uint8Array, path: string): T {

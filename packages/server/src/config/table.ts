@@ -91,6 +91,7 @@ export interface Config
   readonly tlsClientCaFile: string | undefined;
   readonly tlsPeerCaFile: string | undefined;
   readonly insecure: boolean;
+  readonly drainDelayMs: number;
   readonly drainTimeMs: number;
   readonly pollIntervalMs: number;
   readonly prefetchShare: number;
@@ -345,11 +346,17 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "false",
     "Allow an address that other machines can reach without TLS.",
   ),
+  drainDelayMs: option(
+    "drain_delay",
+    duration("0ms", "10min"),
+    "10s",
+    "How long a server that was told to stop, or that an operator drained, still answers, while it says that it is not ready and its connections are told to go: two periods of the probes of whoever is in front of it.",
+  ),
   drainTimeMs: option(
     "drain_time",
     duration("0ms", "10min"),
     "5s",
-    "How long calls in flight may take to finish after the server was told to stop.",
+    "How long calls in flight may take to finish after `drain_delay`.",
   ),
   pollIntervalMs: option(
     "poll_interval",

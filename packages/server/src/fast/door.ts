@@ -2,8 +2,9 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "@idmint/core";
 import type { Api } from "../api/api.ts";
-import { draining } from "../api/method.ts";
+import { draining } from "../api/draining.ts";
 import { losersOf } from "../doors/greed.ts";
+import { Leave } from "../doors/leave.ts";
 import { type ConnectionSource, Listener } from "../doors/listener.ts";
 import { StreamLimits } from "../doors/stream-limits.ts";
 import { InFlight } from "../in-flight.ts";
@@ -71,6 +72,7 @@ export class FastDoor {
   readonly #takesCommonNames: boolean;
   readonly #maxAgeMs: number;
   readonly #streamLimits: StreamLimits;
+  readonly #leave: Leave;
   readonly #awake = new AwakeTime(performance.now(), 2 * LOOK_MS);
   readonly #shared: Shared = {
     held: { bytes: 0, kept: 0, begun: 0, makeRoom: () => this.#makeRoomSoon() },
@@ -93,6 +95,7 @@ export class FastDoor {
       { clock, timers: nodeTimers, holdAll: (callers) => ports.admission.holdAll(callers) },
       CONNECTION_LIMITS.streams,
     );
+    this.#leave = new Leave({ clock, timers: nodeTimers });
     this.#looking = setInterval(() => this.#look(), LOOK_MS).unref();
     this.#listener = new Listener((socket) => this.#take(socket), {
       ...options,
@@ -139,6 +142,21 @@ export class FastDoor {
     for (const stream of this.#streams) stream.recheck();
   }
 
+  /** Tells connections to go, spread over that time, those too that come meanwhile. */
+  leave(forMs: number): void {
+    this.#leave.begin(forMs);
+  }
+
+  /** Calls are refused from now on: tells the connections that are left. */
+  refuse(): void {
+    this.#leave.finish();
+  }
+
+  /** Calls are taken again. */
+  stay(): void {
+    this.#leave.stop();
+  }
+
   /** Fulfils when no call is in flight, or after `boundMs`. */
   idle(boundMs: number): Promise<void> {
     return this.#inFlight.idle(boundMs);
@@ -149,7 +167,7 @@ export class FastDoor {
     this.#listener.stop();
     this.#secure?.close();
     for (const stream of this.#streams) stream.stop(draining("stopping"));
-    for (const connection of this.#connections.values()) connection.leave();
+    this.#leave.end();
     await this.#listener.empty(graceMs);
     clearInterval(this.#looking);
     this.#listener.destroy();
@@ -167,11 +185,11 @@ export class FastDoor {
       shared: this.#shared,
       tableBytes: this.#connections.size < WHOLE_TABLES ? undefined : SMALL_TABLE_BYTES,
     });
-    const forget = this.#streamLimits.add(connection);
+    const forget = [this.#streamLimits.add(connection), this.#leave.add(connection)];
     const ends = endsOf(socket);
     this.#connections.set(ends, connection);
     socket.once("close", () => {
-      forget();
+      for (const its of forget) its();
       if (this.#connections.get(ends) === connection) this.#connections.delete(ends);
     });
   }

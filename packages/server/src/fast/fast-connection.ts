@@ -197,6 +197,7 @@ export class FastConnection {
       peer: this.#peer,
       answers: new Answers(this.#connection),
       flush: () => this.#flushSoon(),
+      leave: () => this.#connection.leave(),
       release: (stream) => requests.release(stream),
       reset: (stream) => requests.reset(stream, CODE.CANCEL),
       pause: (stream) => {

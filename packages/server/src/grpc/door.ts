@@ -16,13 +16,8 @@ import {
 import type { Clock } from "@idmint/core";
 import type { Api } from "../api/api.ts";
 import { InFlight } from "../in-flight.ts";
-import {
-  draining,
-  type Handler,
-  type StreamHandler,
-  type UnaryHandler,
-  type WatchHandler,
-} from "../api/method.ts";
+import { draining, isDraining } from "../api/draining.ts";
+import type { Handler, StreamHandler, UnaryHandler, WatchHandler } from "../api/method.ts";
 import { statusOf } from "../api/status/status.ts";
 import type { CallTimes, MethodTimes } from "../service/call-times.ts";
 import type { Admission } from "../service/admission/admission.ts";
@@ -33,6 +28,7 @@ import { nodeTimers } from "../timers.ts";
 import { type Callers, GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "../doors/call-stream.ts";
 import { bufferOf, streamPeerOf } from "./stream-peer.ts";
+import { boundHttp2, MAX_STREAMS, SERVER_OPTIONS } from "./bounds.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { FairReading } from "./fair-reading.ts";
 import { limitedSession } from "./limited-session.ts";
@@ -41,33 +37,6 @@ import { guardSessions } from "./sessions.ts";
 import { type ConnectionSource, Listener } from "../doors/listener.ts";
 import { StreamLimits } from "../doors/stream-limits.ts";
 
-/**
- * Bounds of one connection. Requests are small: the largest that is valid has some 5 KiB. The size of a message times the
- * streams, and the memory of a session, bound what a hostile connection takes. The age sends callers to new servers now
- * and then, and pings find connections whose other end is gone without a word.
- *
- * Calls past the limit of streams wait in the client, where no server can tell them why. And when the client gives up
- * calls that it has sent, it sends others at once; Node still counts the old ones for a moment, and resets the new ones
- * ("Bandwidth exhausted"). So the limit is far above what waits on one connection in practice.
- */
-const SERVER_OPTIONS = {
-  "grpc.max_receive_message_length": 16 * 1_024,
-  "grpc.max_concurrent_streams": 1_024,
-  "grpc-node.max_session_memory": 8,
-  "grpc.max_connection_age_grace_ms": 30_000,
-  "grpc.keepalive_time_ms": 30_000,
-  "grpc.keepalive_timeout_ms": 20_000,
-  "grpc.enable_channelz": 0,
-};
-const MAX_METADATA_BYTES = 8 * 1_024;
-/** Calls a caller may cancel in a burst, and each second after that, before its connection is taken for an attack. */
-const CANCEL_BURST = 10_000;
-const CANCEL_RATE = 1_000;
-/**
- * Frames of one connection that HTTP/2 turns away, most of them streams past the limit, before it is closed. It takes less
- * to turn them away than to end all streams of a connection that comes back at once.
- */
-const MAX_INVALID_FRAMES = 50_000;
 const PREFACE_TIMEOUT_MS = 10_000;
 
 export interface GrpcDoorOptions {
@@ -100,6 +69,14 @@ interface Timed<Row extends Handler> {
   readonly times: MethodTimes | undefined;
 }
 
+/** A call of one message that has begun. */
+interface Taken {
+  readonly row: Timed<UnaryHandler>;
+  readonly startedAt: number;
+  readonly call: ServerUnaryCall<Buffer, Buffer>;
+  readonly callback: sendUnaryData<Buffer>;
+}
+
 const OK = 0;
 
 /** The grpc-js door: registers the table of handlers, and listens. */
@@ -111,6 +88,7 @@ export class GrpcDoor {
   readonly #streamLimits: StreamLimits;
   readonly #streams = new Map<CallStream, GrpcStreamContext>();
   readonly #inFlight = new InFlight(nodeTimers);
+  readonly #sessions: OpenSessions;
 
   /** It is closed until `listen`. It closes the credentials when it is closed. */
   constructor(ports: GrpcDoorPorts, options: GrpcDoorOptions) {
@@ -125,11 +103,12 @@ export class GrpcDoor {
     const { clock, admission } = ports;
     this.#streamLimits = new StreamLimits(
       { clock, timers: nodeTimers, holdAll: (callers) => admission.holdAll(callers) },
-      SERVER_OPTIONS["grpc.max_concurrent_streams"],
+      MAX_STREAMS,
     );
     const onRefused = (peer: string, why: string): void =>
       ports.emit({ type: "connection-refused", peer, why });
-    const sessions = new OpenSessions({ isSecure: tls !== undefined, onRefused });
+    const sessions = new OpenSessions({ isSecure: tls !== undefined, onRefused, clock });
+    this.#sessions = sessions;
     const fair = new FairReading({
       idleMs: () => performance.eventLoopUtilization().idle,
       timers: nodeTimers,
@@ -173,6 +152,21 @@ export class GrpcDoor {
    */
   limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string> {
     return this.#streamLimits.look(held);
+  }
+
+  /** Tells connections to go, spread over that time, those too that come meanwhile. */
+  leave(forMs: number): void {
+    this.#sessions.leave.begin(forMs);
+  }
+
+  /** Calls are refused from now on: tells the connections that are left. */
+  refuse(): void {
+    this.#sessions.leave.finish();
+  }
+
+  /** Calls are taken again. */
+  stay(): void {
+    this.#sessions.leave.stop();
   }
 
   /** Fulfils when no call is in flight, or after `boundMs`. */
@@ -236,7 +230,7 @@ export class GrpcDoor {
       },
       onRequest: () => counters.calls++,
       refuse: (thrown) => {
-        const refusal = this.#refusal(handler, thrown);
+        const refusal = this.#refusal(handler, thrown, call);
         code = refusal.code ?? OK;
         call.emit("error", refusal);
       },
@@ -282,7 +276,7 @@ export class GrpcDoor {
       const gone = (): void => over(status.CANCELLED);
       call.on("cancelled", gone).on("close", gone).on("error", gone);
     } catch (thrown) {
-      const refusal = this.#refusal(handler, thrown);
+      const refusal = this.#refusal(handler, thrown, call);
       call.emit("error", refusal);
       times?.answered(refusal.code ?? OK, startedAt);
     }
@@ -313,28 +307,24 @@ export class GrpcDoor {
     try {
       const answer = handler.handle(call.request, new GrpcCallContext(call, clock, callers));
       if (answer instanceof Promise) {
-        void this.#later(row, startedAt, answer, callback);
+        void this.#later({ row, startedAt, call, callback }, answer);
       } else {
         callback(null, bufferOf(answer));
         times?.answered(OK, startedAt);
       }
     } catch (thrown) {
-      this.#refuse(row, startedAt, thrown, callback);
+      this.#refuse({ row, startedAt, call, callback }, thrown);
     }
   }
 
-  async #later(
-    row: Timed<UnaryHandler>,
-    startedAt: number,
-    answer: Promise<Uint8Array>,
-    callback: sendUnaryData<Buffer>,
-  ): Promise<void> {
+  async #later(taken: Taken, answer: Promise<Uint8Array>): Promise<void> {
+    const { row, startedAt, callback } = taken;
     void this.#track(answer);
     try {
       callback(null, bufferOf(await answer));
       row.times?.answered(OK, startedAt);
     } catch (thrown) {
-      this.#refuse(row, startedAt, thrown, callback);
+      this.#refuse(taken, thrown);
     }
   }
 
@@ -347,18 +337,20 @@ export class GrpcDoor {
     setImmediate(() => this.#inFlight.ended());
   }
 
-  #refuse(
-    { handler, times }: Timed<UnaryHandler>,
-    startedAt: number,
-    thrown: unknown,
-    callback: sendUnaryData<Buffer>,
-  ): void {
-    const refusal = this.#refusal(handler, thrown);
+  #refuse({ row, startedAt, call, callback }: Taken, thrown: unknown): void {
+    const { handler, times } = row;
+    const refusal = this.#refusal(handler, thrown, call);
     callback(refusal);
     times?.answered(refusal.code ?? OK, startedAt);
   }
 
-  #refusal(handler: Handler, thrown: unknown): Partial<ServiceError> {
+  /** As on the fast door, whoever is refused because this server takes no calls reads GOAWAY before that. */
+  #refusal(
+    handler: Handler,
+    thrown: unknown,
+    call: { readonly getPeer: () => string },
+  ): Partial<ServiceError> {
+    if (isDraining(thrown)) this.#sessions.tell(call.getPeer());
     const { code, message, details } = statusOf(thrown, handler.path, this.#ports);
     const metadata = new Metadata();
     metadata.set("grpc-status-details-bin", bufferOf(details));
@@ -379,20 +371,4 @@ function ending(trace: CallTrace, callback: sendUnaryData<Buffer>): sendUnaryDat
 /** Messages stay bytes in the door: what is wrong with them is the table's to say. */
 function asBytes(bytes: Buffer): Buffer {
   return bytes;
-}
-
-/**
- * HTTP/2 bounds that grpc-js has no options for. The field is private, so it is only touched when it is as expected;
- * otherwise Node's own bounds hold (64 KiB of headers, a burst of 1,000 cancels, 100 streams past the limit).
- */
-function boundHttp2(server: Server): void {
-  const { commonServerOptions } = server as unknown as {
-    commonServerOptions?: { settings?: Record<string, number> } & Record<string, unknown>;
-  };
-  if (typeof commonServerOptions?.settings !== "object") return;
-  commonServerOptions.settings["maxHeaderListSize"] = MAX_METADATA_BYTES;
-  commonServerOptions["maxSessionRejectedStreams"] = MAX_INVALID_FRAMES;
-  commonServerOptions["maxSessionInvalidFrames"] = MAX_INVALID_FRAMES;
-  commonServerOptions["streamResetBurst"] = CANCEL_BURST;
-  commonServerOptions["streamResetRate"] = CANCEL_RATE;
 }

@@ -65,7 +65,7 @@ export class HttpDoor {
   readonly #held: HeldOfAll = { bytes: 0, makeRoom: () => this.#makeRoomSoon() };
   #isMakingRoom = false;
   readonly #inFlight: InFlight;
-  #isDraining = false;
+  #isLeaving = false;
 
   private constructor(
     routes: readonly Route[],
@@ -116,8 +116,13 @@ export class HttpDoor {
   }
 
   /** Each connection gets one more answer. */
-  drain(): void {
-    this.#isDraining = true;
+  leave(): void {
+    this.#isLeaving = true;
+  }
+
+  /** Connections stay again. */
+  stay(): void {
+    this.#isLeaving = false;
   }
 
   /** Fulfils when no request is in flight, or after `boundMs`. */
@@ -127,7 +132,7 @@ export class HttpDoor {
 
   /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */
   async close(graceMs: number): Promise<void> {
-    this.drain();
+    this.leave();
     this.#connections.stop();
     this.#certificates?.close();
     await this.#inFlight.idle(graceMs);
@@ -168,7 +173,7 @@ export class HttpDoor {
       this.#inFlight.ended();
     });
     const isOld = this.#ports.clock.now() >= connection.endsAt;
-    if (isReserved || this.#isDraining || isOld) response.shouldKeepAlive = false;
+    if (isReserved || this.#isLeaving || isOld) response.shouldKeepAlive = false;
     try {
       if (connection.unanswered > MAX_UNANSWERED) throw tooManyUnanswered(response);
       assertHeaders(message);

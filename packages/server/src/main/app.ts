@@ -100,7 +100,7 @@ interface ProcessParts {
 export async function startServer(asked: Config, parts: ServerParts = {}): Promise<RunningServer> {
   if (asked.processes !== 1)
     throw invalidField("processes", "must be 1 for a server in one process");
-  const { logLevel: level, logFormat: format, drainTimeMs } = asked;
+  const { logLevel: level, logFormat: format } = asked;
   const { process: own } = parts;
   const log = createLogger({ level, format, process: own?.number }, parts.logSink);
   const telemetry = new Telemetry(asked);
@@ -160,7 +160,7 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
     const doors = { grpc, http, ...listening, httpAddress, v8Flags: v8Flags() };
-    return new Running({ services, stores, telemetry, emit, flush, drainTimeMs, ...doors });
+    return new Running({ ...config, services, stores, telemetry, emit, flush, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;

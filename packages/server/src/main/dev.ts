@@ -30,7 +30,8 @@ export async function startDev(
   sources: ConfigSources,
   parts: ServerParts = {},
 ): Promise<DevServer> {
-  const defaults = { "log.format": "text", ...sources.defaults };
+  // Nobody stands in front of it, and somebody waits at a terminal.
+  const defaults = { "log.format": "text", drain_delay: "0ms", ...sources.defaults };
   const config = loadConfig({ ...sources, defaults });
   await assertFree(config);
   await prepare(config, parts);

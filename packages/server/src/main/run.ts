@@ -21,11 +21,11 @@ const SAME_SIGNAL_MS = 1_000;
 
 /**
  * Waits for SIGTERM, SIGINT, SIGHUP or the end of the script that started the server. Then stops the server, and
- * fulfils with the exit code, 0. A second signal ends the process at once with FORCED_EXIT_CODE, and unused ids become
- * a gap. Under a script, signals within one second count as one.
+ * fulfils with the exit code, 0. A second signal ends `drain_delay`; where that is over, it ends the process at once with
+ * FORCED_EXIT_CODE, and unused ids become a gap. Under a script, signals within one second count as one.
  */
 export async function runUntilSignal(
-  server: Pick<Serving, "close" | "kill">,
+  server: Pick<Serving, "close" | "kill"> & Partial<Pick<Serving, "hurry">>,
   script?: Script,
   source: SignalSource = process,
   clock: Clock = realSystem.clock,
@@ -41,7 +41,8 @@ export async function runUntilSignal(
       stoppingSince !== undefined &&
       script !== undefined &&
       clock.now() - stoppingSince < SAME_SIGNAL_MS;
-    if (stoppingSince !== undefined && !isSame) {
+    if (isSame) return;
+    if (stoppingSince !== undefined && server.hurry?.() !== true) {
       server.kill?.();
       source.exit(FORCED_EXIT_CODE);
     }

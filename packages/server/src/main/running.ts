@@ -1,9 +1,10 @@
 import { bounded } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
-import { draining } from "../api/method.ts";
+import { draining } from "../api/draining.ts";
 import { encodedFigures } from "../api/nodes/figures.ts";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
+import type { DrainedDoor } from "../service/drain.ts";
 import type { Emit, V8Flags } from "../service/events.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
 import { GIVE_BACK_MS } from "../service/issue/give-back.ts";
@@ -29,10 +30,13 @@ export interface Serving {
   /** Empty: there is none. */
   readonly httpAddress: string;
   /**
-   * Stops: NOT_SERVING and DRAINING at once, calls in flight may finish for `drain_time`, then nothing is issued any
-   * more, what is unused goes back to the store, and everything is closed. Calling it again answers the same promise.
+   * Stops: NOT_SERVING at once, DRAINING after `drain_delay`, calls in flight may finish for `drain_time`, then nothing is
+   * issued any more, what is unused goes back to the store, and everything is closed. Calling it again answers the same
+   * promise.
    */
   close(): Promise<void>;
+  /** While it stops: refuses calls now, and not when `drain_delay` is over. False: it refuses them already. */
+  hurry(): boolean;
   /** Ends the other processes of this server at once, where there are any. */
   kill?(): void;
 }
@@ -48,9 +52,12 @@ export interface RunningServer extends Serving {
   figures(request: FiguresRequest): Uint8Array;
 }
 
-/** Longest that `close` takes: the calls in flight, giving back, and the closing. */
-export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeoutMs">): number {
+/** Longest that `close` takes: the delay, the calls in flight, giving back, and the closing. */
+export function longestStopMs(
+  config: Pick<Config, "drainDelayMs" | "drainTimeMs" | "storeTimeoutMs">,
+): number {
   return (
+    config.drainDelayMs +
     config.drainTimeMs +
     GIVE_BACK_MS +
     config.storeTimeoutMs +
@@ -61,7 +68,7 @@ export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeout
 }
 
 /** What a running server needs of the door that carries its calls. */
-interface CallDoor {
+interface CallDoor extends Pick<DrainedDoor, "leave" | "refuse" | "stay"> {
   readonly connections: number;
   limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string>;
   idle(boundMs: number): Promise<void>;
@@ -70,7 +77,8 @@ interface CallDoor {
 
 interface HttpPort {
   readonly connections: number;
-  drain(): void;
+  leave(): void;
+  stay(): void;
   idle(boundMs: number): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
@@ -87,6 +95,7 @@ export interface RunningParts {
   readonly grpcAddress: string;
   readonly adminAddress: string;
   readonly httpAddress: string;
+  readonly drainDelayMs: number;
   readonly drainTimeMs: number;
   readonly v8Flags: V8Flags;
 }
@@ -103,17 +112,36 @@ export class Running implements RunningServer {
 
   constructor(parts: RunningParts) {
     this.#parts = parts;
-    const { grpcAddress, adminAddress, httpAddress, v8Flags, grpc, services, emit } = parts;
+    const { grpcAddress, adminAddress, httpAddress, v8Flags, services, emit } = parts;
     this.grpcAddress = grpcAddress;
     this.adminAddress = adminAddress;
     this.httpAddress = httpAddress;
-    const { drain, health, node } = services;
-    const update = (): void => health.setServing(node.ready);
-    update();
-    drain.open({ idle: (boundMs) => grpc.idle(boundMs), update });
+    this.#openDrain();
     services.audit.start();
     this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
     emit({ type: "serving", grpcAddress, adminAddress, httpAddress, v8Flags });
+  }
+
+  #openDrain(): void {
+    const { services, grpc, http } = this.#parts;
+    const { drain, health, node } = services;
+    const update = (): void => health.setServing(node.ready);
+    update();
+    // It may start drained.
+    if (drain.leaving !== undefined) http?.leave();
+    drain.open({
+      leave: (forMs) => {
+        grpc.leave(forMs);
+        http?.leave();
+      },
+      refuse: () => grpc.refuse(),
+      stay: () => {
+        grpc.stay();
+        http?.stay();
+      },
+      idle: (boundMs) => grpc.idle(boundMs),
+      update,
+    });
   }
 
   get node(): NodeService {
@@ -141,13 +169,16 @@ export class Running implements RunningServer {
     return this.#closed;
   }
 
+  hurry(): boolean {
+    return this.#parts.services.drain.hurry();
+  }
+
   async #close(): Promise<void> {
-    const { services, grpc, http, stores, telemetry, emit, flush, drainTimeMs } = this.#parts;
+    const { services, grpc, http, stores, telemetry, emit, flush } = this.#parts;
     const { drain, health, poll, directory } = services;
-    drain.stop();
-    health.setServing(false);
-    http?.drain();
-    emit({ type: "draining" });
+    const { drainDelayMs, drainTimeMs } = this.#parts;
+    emit({ type: "draining", delayMs: drain.leaving === undefined ? drainDelayMs : 0 });
+    await drain.stop();
     services.admission.stop();
     await Promise.all([grpc.idle(drainTimeMs), http?.idle(drainTimeMs)]);
     clearInterval(this.#ticker);

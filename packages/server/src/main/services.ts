@@ -2,8 +2,9 @@ import type { Timers } from "@idmint/core";
 import { createAccess } from "../access/callers.ts";
 import { serverNameOf, type Store, VersionGuard, zoneOffsets } from "@idmint/core/server";
 import { type Api, createApi, createPlainHandlers } from "../api/api.ts";
+import { draining } from "../api/draining.ts";
+import type { Authorise } from "../api/method.ts";
 import type { PlainHandlers } from "../api/plain-ids.ts";
-import { type Authorise, draining } from "../api/method.ts";
 import type { ToldFigures } from "../api/nodes/figures.ts";
 import { writesLedger } from "../config/ledger.ts";
 import { storePlace } from "../config/store-place.ts";
@@ -14,7 +15,7 @@ import { AdminGate } from "../service/admin-gate.ts";
 import { AuditList } from "../service/audit/list.ts";
 import { AuditTrail } from "../service/audit/trail.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
-import { Drain } from "../service/drain.ts";
+import { Drain, type DrainPorts } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
 import { Health } from "../service/health.ts";
 import { createFigures, type FiguresParts, type OwnFigures } from "../service/figures/parts.ts";
@@ -139,7 +140,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const near = { system, store, raises, counters, emit };
   const external = createExternal(places, config, near, STORE_GRACE_MS);
   const texts = { keys, offsetAt: zoneOffsets() };
-  const drain = createDrain(config, () => directory, emit);
+  const drain = createDrain(config, { ...common, directory: () => directory });
   const onTold = (isDraining: boolean): void => drain.told(isDraining);
   const { presence, nodes, seen } = createPresence(config, clockParts, {
     ...common,
@@ -216,10 +217,12 @@ function createNode(
   return new NodeService({ ...ports, version: serverVersion(), startedAtMs: wallClock(), place });
 }
 
-function createDrain(config: Config, directory: () => Directory, emit: Emit): Drain {
-  const { drainTimeMs, instance = "" } = config;
-  const server = serverNameOf(instance);
-  return new Drain({ server, directory, refusal: () => draining("drained"), drainTimeMs, emit });
+function createDrain(
+  config: Config,
+  ports: Pick<DrainPorts, "directory" | "timers" | "emit">,
+): Drain {
+  const server = serverNameOf(config.instance ?? "");
+  return new Drain({ ...config, ...ports, server, refusal: () => draining("drained") });
 }
 
 /**

@@ -95,6 +95,8 @@ class Parent implements Serving {
   #adminAddress = "";
   #httpAddress = "";
   #closed: Promise<void> | undefined;
+  /** Until when its processes answer although they were told to stop; undefined: they were not, or were told to hurry. */
+  #answersUntil: number | undefined;
 
   constructor(config: Config, { makesDemoTag, memory, emit, flush }: ParentParts) {
     this.#config = config;
@@ -195,8 +197,18 @@ class Parent implements Serving {
     this.#processes.kill();
   }
 
+  hurry(): boolean {
+    const until = this.#answersUntil ?? 0;
+    if (realSystem.clock.now() >= until) return false;
+    this.#answersUntil = undefined;
+    this.#processes.hurry();
+    return true;
+  }
+
   async #close(): Promise<void> {
-    this.#emit({ type: "draining" });
+    const { drainDelayMs: delayMs } = this.#config;
+    this.#emit({ type: "draining", delayMs });
+    this.#answersUntil = realSystem.clock.now() + delayMs;
     try {
       await this.#processes.close();
     } finally {

@@ -43,6 +43,7 @@ export type ToProcess =
   | { readonly type: "connection"; readonly door: DoorName; readonly number: number }
   /** Somebody else has the place of this one. */
   | { readonly type: "give-way"; readonly door: DoorName; readonly number: number }
+  /** Stop; told again: answer no longer. */
   | { readonly type: "drain" }
   /** Which store a place belongs to; the number is that of the question. */
   | {

@@ -22,12 +22,17 @@ const PARENT_MS = 100;
 
 /**
  * A process, from its first message to its end. It stops when its parent says so, when its parent ends, and on
- * SIGTERM. SIGTERM ends this process only: it drains, and the parent starts another.
+ * SIGTERM. SIGTERM ends this process only: it drains, and the parent starts another. Told again, it answers no longer, and
+ * neither does it without a parent: nobody else can come then, and the address is to be free for another server.
  */
 export async function runProcess(): Promise<void> {
   const toStop = Promise.withResolvers<void>();
   const toStart = Promise.withResolvers<Start | undefined>();
+  let isStopping = false;
+  const hurry = Promise.withResolvers<void>();
   const stop = (): void => {
+    if (isStopping) hurry.resolve();
+    isStopping = true;
     toStop.resolve();
     toStart.resolve(undefined);
   };
@@ -36,7 +41,10 @@ export async function runProcess(): Promise<void> {
   let inlets: Inlets | undefined;
   let server: RunningServer | undefined;
   process.on("SIGTERM", stop);
-  process.on("disconnect", stop);
+  process.on("disconnect", () => {
+    stop();
+    hurry.resolve();
+  });
   process.on("message", (message: unknown, socket: unknown) => {
     const said = message as ToProcess;
     if (said.type === "start") {
@@ -67,9 +75,14 @@ export async function runProcess(): Promise<void> {
   const isGood =
     start === undefined ||
     inlets === undefined ||
-    (await serve(start, { inlets, probes, memory }, toStop.promise, (serving) => {
-      server = serving;
-    }));
+    (await serve(
+      start,
+      { inlets, probes, memory },
+      { toStop: toStop.promise, hurry: hurry.promise },
+      (serving) => {
+        server = serving;
+      },
+    ));
   // The channel to the parent would keep the process alive, and so may a store that hangs.
   process.exit(isGood ? 0 : 1);
 }
@@ -93,7 +106,7 @@ async function serve(
     probes,
     memory,
   }: { readonly inlets: Inlets; readonly probes: ParentProbes; readonly memory: ParentMemory },
-  toStop: Promise<void>,
+  { toStop, hurry }: { readonly toStop: Promise<void>; readonly hurry: Promise<void> },
   onServing: (server: RunningServer) => void,
 ): Promise<boolean> {
   let server: RunningServer;
@@ -118,6 +131,7 @@ async function serve(
   void tell({ type: "serving" });
   await toStop;
   const closed = server.close();
+  void hurry.then(() => server.hurry());
   // At once, so that no further connection comes.
   look();
   await closed;

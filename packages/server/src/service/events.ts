@@ -39,15 +39,16 @@ export type ServerEvent =
       readonly afterMs: number;
       readonly error: IdmintError | undefined;
     }
-  | { readonly type: "draining" }
+  /** It stops, and still answers for `delayMs`, while callers are sent away. */
+  | { readonly type: "draining"; readonly delayMs: number }
   /** More calls came than this server can answer in time, for long enough that it refuses some. */
   | { readonly type: "overloaded" }
   | { readonly type: "overload-over"; readonly afterMs: number; readonly refused: number }
-  /** An operator drained this server, it gave back what it held, or an operator undrained it. */
+  /** An operator drained this server, it refuses calls, it gave back what it held, or an operator undrained it. */
   | {
       readonly type: "operator-drain";
       readonly server: string;
-      readonly phase: "leaving" | "resting" | "serving";
+      readonly phase: "unready" | "leaving" | "resting" | "serving";
       readonly givenBack?: number;
       readonly wasted?: number;
     }

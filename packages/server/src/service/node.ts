@@ -78,7 +78,7 @@ export interface NodePorts {
   /** The tags this server works with. */
   readonly directory: TagsInUse;
   readonly presence: Pick<Presence, "info" | "isCutOff" | "silentParts">;
-  readonly drain: Pick<Drain, "cause" | "reason">;
+  readonly drain: Pick<Drain, "leaving" | "reason">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly admission: { readonly isLasting: boolean };
   /** Whether there is anybody whom this server could let in. */
@@ -118,7 +118,7 @@ export class NodeService {
    */
   get ready(): boolean {
     const { poll, directory, clocks, presence, drain, admission, access } = this.#ports;
-    if (drain.cause !== undefined || clocks.watch.isOut || presence.isCutOff) return false;
+    if (drain.leaving !== undefined || clocks.watch.isOut || presence.isCutOff) return false;
     if (admission.isLasting || !access.knowsCallers) return false;
     if (poll.fenced === "" && clocks.keeper?.hasTime === true) return true;
     return (poll.reachable && poll.fenced === "") || directory.holdsIds;
@@ -217,8 +217,8 @@ export class NodeService {
 
   #state(): Pick<NodeStatus, "state" | "stateReason"> {
     const { poll, drain } = this.#ports;
-    if (drain.cause === "drained") return { state: "DRAINING", stateReason: drain.reason };
-    if (drain.cause === "stopping") {
+    if (drain.leaving === "drained") return { state: "DRAINING", stateReason: drain.reason };
+    if (drain.leaving === "stopping") {
       return { state: "DRAINING", stateReason: "this server is stopping" };
     }
     const illness = this.#illness();

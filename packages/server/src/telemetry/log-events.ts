@@ -148,7 +148,8 @@ type ProcessEvent = Of<
 >;
 
 const DRAIN_TEXTS = {
-  leaving: "an operator drained this server: it refuses calls until it is undrained",
+  unready: "an operator drained this server: it still answers, and sends its callers away",
+  leaving: "drained by an operator: it refuses calls until it is undrained",
   resting: "drained: what was unused went back to the store",
   serving: "an operator undrained this server: it takes calls again",
 };
@@ -172,7 +173,8 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
       else logger.error(plain(event), "a process ended by itself and will be replaced");
       break;
     case "draining":
-      logger.info("stopping: finishing the calls in flight");
+      if (event.delayMs === 0) logger.info("stopping: finishing the calls in flight");
+      else logger.info(plain(event), "stopping: sending callers away first; a signal ends that");
       break;
     case "operator-drain":
       logger.warn(plain(event), DRAIN_TEXTS[event.phase]);

@@ -89,7 +89,7 @@ test.each<[string, string, ServerEvent]>([
 test("what needs nobody is no alarm", () => {
   const events: readonly ServerEvent[] = [
     { ...SEEDED, why: "missing", isLoss: false },
-    { type: "draining" },
+    { type: "draining", delayMs: 0 },
     { type: "alarm-failed", key: "k", attempt: 1, why: "w" },
     { type: "load-failed", tag: "t", error: DOWN, retryInMs: 1 },
     // It is told of as refused, and its end ends nothing that waits to be told.

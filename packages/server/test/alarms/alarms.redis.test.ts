@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { CreateTagRequest, SequenceBackend, TagServiceService } from "@idmint/proto";
-import { doorEnv, MemoryStore, storeIsDown } from "@idmint/testkit";
+import { serverEnv, MemoryStore, storeIsDown } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import { expect, onTestFinished, test } from "vitest";
 import { ownRedis } from "../store/redis/support.ts";
@@ -49,7 +49,7 @@ function startChild(redis: RedisServer, url: string): ChildProcess {
   const child = spawn(process.execPath, ["-C", "idmint-source", script], {
     env: {
       PATH: process.env["PATH"],
-      ...doorEnv(),
+      ...serverEnv(),
       IDMINT_GRPC_ADDRESS: "127.0.0.1:0",
       IDMINT_HTTP_ADDRESS: "127.0.0.1:0",
       IDMINT_REDIS_URLS: redis.url,

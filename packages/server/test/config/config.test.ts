@@ -44,6 +44,7 @@ test("without any source there are defaults", () => {
     redisRaiseBelowMs: 15 * 60_000,
     redisRaiseByMs: 30 * 60_000,
     insecure: false,
+    drainDelayMs: 10_000,
     drainTimeMs: 5_000,
     pollIntervalMs: 800,
     prefetchShare: 0.1,

@@ -68,6 +68,23 @@ test("a connection that is too old lets its calls end, but not for ever", () => 
   expect(it.isEnded).toBe(true);
 });
 
+test("a connection that was told to go before grows old all the same, if calls stay on it", () => {
+  const it = new TestConnection({}, 60_000);
+  it.send(HELLO, request(1, "/hold", FLAG.END_STREAM));
+  it.look(1);
+  it.connection.leave();
+  it.sent();
+  expect(it.look(5_001)).toEqual(["GOAWAY 1 NO_ERROR"]);
+  expect(it.look(59_999)).toEqual(["PING"]);
+  it.send(PING);
+  expect(it.left).toBe(0);
+  expect(it.look(60_000)).toEqual([]);
+  expect(it.left).toBe(1);
+  expect(it.look(64_999)).toEqual([]);
+  expect(it.look(65_000)).toEqual(["GOAWAY 1 NO_ERROR"]);
+  expect(it.isEnded).toBe(true);
+});
+
 test("a connection that is too old ends as soon as its calls have said their last", () => {
   const it = new TestConnection({}, 60_000);
   it.send(HELLO, request(1, "/echo"));

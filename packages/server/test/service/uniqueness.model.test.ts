@@ -5,7 +5,7 @@ import { FakeTime, MemoryDatabase, type MemorySnapshot, MemoryStore } from "@idm
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { allowAll } from "../../src/api/api.ts";
-import { draining } from "../../src/api/method.ts";
+import { draining } from "../../src/api/draining.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { createServices, type Services } from "../../src/main/services.ts";
 import type { Patience } from "../../src/service/call.ts";

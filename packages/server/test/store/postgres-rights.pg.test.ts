@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { IdmintError } from "@idmint/core";
 import type { LedgerRow } from "@idmint/core/server";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import { settingsOf } from "@idmint/testkit/store-suite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
@@ -66,7 +66,7 @@ async function start(
     "log-format": "json",
     ...more,
   };
-  const server = await startServer(loadConfig({ env: doorEnv(), flags, defaults: {} }), {
+  const server = await startServer(loadConfig({ env: serverEnv(), flags, defaults: {} }), {
     onEvent: (event) => events.push(event),
     logSink: { write: (line) => log.push(line) },
   });

@@ -10,13 +10,13 @@ registerHooks({
     return next(url, context);
   },
 });
-const { doorEnv } = await import("@idmint/testkit");
+const { serverEnv } = await import("@idmint/testkit");
 const { startServer } = await import("../../src/main/app.ts");
 const { makeStore } = await import("../../src/main/stores.ts");
 const flags = Object.fromEntries(
   process.argv.slice(2).map((flag) => flag.split("=", 2) as [string, string]),
 );
-const config = loadConfig({ env: doorEnv(), flags, defaults: {} });
+const config = loadConfig({ env: serverEnv(), flags, defaults: {} });
 await makeStore(config);
 const server = await startServer(config);
 const atStart = [...loaded];

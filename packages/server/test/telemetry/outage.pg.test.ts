@@ -5,7 +5,7 @@ import {
   IdServiceService,
   TagServiceService,
 } from "@idmint/proto";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
@@ -26,7 +26,7 @@ test("an outage under load is a few lines, though 50 tags want ids all the time"
     "http-address": "127.0.0.1:0",
     "log-format": "json",
   };
-  const config = loadConfig({ env: doorEnv(), flags, defaults: {} });
+  const config = loadConfig({ env: serverEnv(), flags, defaults: {} });
   await makeStore(config);
   const server = await startServer(config, { logSink: { write: (line) => log.push(line) } });
   onTestFinished(() => server.close());

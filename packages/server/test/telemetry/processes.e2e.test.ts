@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
 import { startProcesses } from "../../src/main/serving.ts";
@@ -23,7 +23,7 @@ test("the parent tells the metrics of all processes, and their sum is what was d
     "log-level": "silent",
     processes: "2",
   };
-  const config = loadConfig({ env: doorEnv(), flags, defaults: {} });
+  const config = loadConfig({ env: serverEnv(), flags, defaults: {} });
   await makeStore({ ...config, processes: 1 });
   const server = await startProcesses(config);
   onTestFinished(() => server.close());

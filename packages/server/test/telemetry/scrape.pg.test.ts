@@ -9,7 +9,7 @@ import {
   TagServiceService,
 } from "@idmint/proto";
 import { createTestDatabase } from "@idmint/testkit/postgres";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
 import { startServer } from "../../src/main/app.ts";
@@ -45,7 +45,7 @@ async function startWithEverything() {
     "log-level": "silent",
     "quota-tag-calls": "none,limited=1",
   };
-  const config = loadConfig({ env: doorEnv(), flags, defaults: {} });
+  const config = loadConfig({ env: serverEnv(), flags, defaults: {} });
   await makeStore(config);
   const server = await startServer(config);
   onTestFinished(() => server.close());

@@ -10,7 +10,7 @@ import {
   TagServiceService,
 } from "@idmint/proto";
 import { createTestDatabase } from "@idmint/testkit/postgres";
-import { doorEnv } from "@idmint/testkit";
+import { serverEnv } from "@idmint/testkit";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
 import { startServer } from "../../src/main/app.ts";
@@ -51,7 +51,7 @@ async function start(collector: Collector, env: Record<string, string> = {}) {
     "grpc-address": "127.0.0.1:0",
     "http-address": "127.0.0.1:0",
   };
-  const config = loadConfig({ env: doorEnv(), flags, defaults: {} });
+  const config = loadConfig({ env: serverEnv(), flags, defaults: {} });
   await makeStore(config);
   const lines: string[] = [];
   const events: ServerEvent[] = [];

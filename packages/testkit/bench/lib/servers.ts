@@ -212,6 +212,7 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     IDMINT_STORE_URL: storeUrl,
     IDMINT_GRPC_ADDRESS: grpcAddress,
     IDMINT_HTTP_ADDRESS: httpAddress,
+    IDMINT_DRAIN_DELAY: "0s",
     ...(isSecure ? tlsFilesIn(folder, own) : {}),
     ...options.env,
   };

@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { serverEnv } from "../doors.ts";
 import { Api } from "./api.ts";
 import { Child, CLI, type Exit, runCli } from "./child.ts";
 import type { LoadConfig, LoadReport } from "./load-config.ts";
@@ -145,7 +146,7 @@ export class Fleet implements AsyncDisposable {
   /** Migrates the store, starts all servers at once and waits until they take calls. */
   static async start(options: FleetOptions): Promise<Fleet> {
     const folder = await mkdtemp(path.join(tmpdir(), "idmint-fleet-"));
-    const storeEnv = { IDMINT_STORE_URL: options.storeUrl, ...options.env };
+    const storeEnv = { ...serverEnv(), IDMINT_STORE_URL: options.storeUrl, ...options.env };
     const ports = await Promise.all(
       Array.from({ length: options.servers }, async () => [await freePort(), await freePort()]),
     );

@@ -182,7 +182,7 @@ export const more: Readonly<Record<string, object>> = {
     tolerations: [{ key: "ids", operator: "Exists" }],
     priorityClassName: "high",
     serviceAccountName: "ids",
-    preStopSeconds: 0,
+    drainDelaySeconds: 600,
     drainSeconds: 600,
   },
   "mutual-tls": {

@@ -58,7 +58,10 @@ describe.each(Object.entries(makers))("the image, %s,", (_name, make) => {
     const address = `127.0.0.1:${await freePort()}`;
     // An engine gives each container a network of its own. Here it is the machine's.
     const place = { IDMINT_GRPC_ADDRESS: address, IDMINT_ADDRESS: address };
-    const http = { IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}` };
+    const http = {
+      IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
+      IDMINT_DRAIN_DELAY: "0s",
+    };
     const wishOf = ({ env, volumes, words }: DockerLine): ImageRunOptions => ({
       binds: volumes.map((to) => ({ from: data, to, isWritable: true })),
       env: "IDMINT_GRPC_ADDRESS" in env ? { ...env, ...place, ...http } : env,

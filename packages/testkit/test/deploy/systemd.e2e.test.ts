@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { selfSigned } from "../../src/certificate.ts";
 import { root } from "../../src/deploy/image.ts";
 import { debianProgram } from "../../src/deploy/tools.ts";
-import { doorEnv } from "../../src/doors.ts";
+import { serverEnv } from "../../src/doors.ts";
 import { CLI } from "../../src/fleet/child.ts";
 import { Api } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
@@ -122,7 +122,7 @@ test.runIf(isLong)(
     const address = `127.0.0.1:${await freePort()}`;
     const env = {
       PATH: process.env["PATH"],
-      ...doorEnv(),
+      ...serverEnv(),
       IDMINT_STORE_URL: `sqlite:${data}/store/idmint.db`,
       IDMINT_GRPC_ADDRESS: address,
       IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,

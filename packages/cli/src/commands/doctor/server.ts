@@ -47,7 +47,7 @@ export function healthFindings(
   }
   if (state === NodeState.DRAINING) {
     const fix = `idmint node undrain ${plain(nodeId)}, unless it is on its way to stop`;
-    return [fail("it is draining and refuses calls", fix)];
+    return [fail("it is draining and wants no callers", fix)];
   }
   if (!isServing || state !== NodeState.SERVING) {
     const word = nodeStateToJSON(state).replace("NODE_STATE_", "");

@@ -23,7 +23,7 @@ export const nodes = {
   "nodes.forget": "Forget",
   "nodes.drain_title": "Drain {server}",
   "nodes.drain_text":
-    "Within two seconds it refuses calls, and callers go to other servers. It goes on running, gives unused ids back, and stays drained over restarts until you undrain it. All processes of the server are meant.",
+    "Within two seconds it is not ready any more and sends its callers to other servers; after its drain delay it refuses calls. It goes on running, gives unused ids back, and stays drained over restarts until you undrain it. All processes of the server are meant.",
   "nodes.drain_last": "No other server takes calls. When this one is drained, nobody gets an id.",
   "nodes.drain_done": "{server} is drained.",
   "nodes.undrain_title": "Undrain {server}",

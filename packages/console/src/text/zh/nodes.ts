@@ -25,7 +25,7 @@ export const nodes: TextsOf<typeof en> = {
   "nodes.forget": "移除",
   "nodes.drain_title": "排空 {server}",
   "nodes.drain_text":
-    "两秒之内它开始拒绝调用，调用者转向其他服务器。它继续运行，归还未使用的 id，并在重启后保持排空状态，直到您恢复它。该服务器的所有进程都包括在内。",
+    "两秒之内它不再就绪，并让调用者转向其他服务器；排空延迟过后，它拒绝调用。它继续运行，归还未使用的 id，并在重启后保持排空状态，直到您恢复它。该服务器的所有进程都包括在内。",
   "nodes.drain_last": "没有其他服务器接受调用。排空这一台之后，谁也得不到 id。",
   "nodes.drain_done": "{server} 已排空。",
   "nodes.undrain_title": "恢复 {server}",

@@ -1,4 +1,5 @@
 import { type Clock, IdmintError } from "@idmint/core";
+import { isDraining } from "../../api/draining.ts";
 import type { Handler, StreamHandler, UnaryHandler, WatchHandler } from "../../api/method.ts";
 import { statusOf } from "../../api/status/status.ts";
 import type { WireStatus } from "../../api/status/wire-status.ts";
@@ -62,6 +63,8 @@ export interface CallsOfConnection {
   readonly answers: Answers;
   /** Sends soon what was answered outside of `receive`. */
   readonly flush: () => void;
+  /** Asks the peer for no further calls on this connection. */
+  readonly leave: () => void;
   /** The stream's call is over, and so is the stream. */
   readonly release: (stream: Stream) => void;
   /** Ends the stream at once: its caller does not wait any more. */
@@ -86,12 +89,18 @@ export function carried({ traceparent, tracestate }: Head): { get(key: string): 
   };
 }
 
-/** The status of what was thrown in a call of this row. */
+/**
+ * The status of what was thrown in a call of this row.
+ *
+ * INVARIANT: whoever is refused because this server takes no calls reads GOAWAY before that, so that the call is not made again
+ * on the same connection.
+ */
 export function refusalOf(
   thrown: unknown,
   { handler }: Row,
-  { ports }: CallsOfConnection,
+  { ports, leave }: CallsOfConnection,
 ): WireStatus {
+  if (isDraining(thrown)) leave();
   return thrown instanceof FramingRefusal ? thrown.status : statusOf(thrown, handler.path, ports);
 }
 

@@ -29,12 +29,11 @@ export class Lifetime {
   #heardAt: number;
   #pingedAt = NEVER;
   #leavesAt = NEVER;
-  #isOld = false;
   #endsAt = NEVER;
   #isHeard = false;
   #isSettled = false;
   #isLastTold = false;
-  #areCallsEnded = false;
+  #callsEndedAt = NEVER;
 
   constructor(now: number, maxAgeMs: number) {
     this.#bornAt = now;
@@ -71,27 +70,26 @@ export class Lifetime {
   look(now: number): Due {
     if (this.#endsAt !== NEVER) return now - this.#endsAt >= END_GRACE_MS ? "destroy" : "nothing";
     if (!this.#isSettled && now - this.#bornAt >= SETTINGS_TIMEOUT_MS) return "give up";
+    // One that was told to go for another reason grows old all the same, if calls stay on it.
+    const isOld = now - this.#bornAt >= this.#maxAgeMs;
     if (this.#leavesAt !== NEVER) {
       const forMs = now - this.#leavesAt;
-      if (this.#isOld && forMs >= AGE_GRACE_MS) {
-        if (forMs >= AGE_GRACE_MS + LAST_WORDS_MS) return "give up";
-        if (!this.#areCallsEnded) {
-          this.#areCallsEnded = true;
+      if (isOld && forMs >= AGE_GRACE_MS) {
+        if (this.#callsEndedAt === NEVER) {
+          this.#callsEndedAt = now;
           return "end calls";
         }
+        if (now - this.#callsEndedAt >= LAST_WORDS_MS) return "give up";
       }
       if (!this.#isLastTold && forMs >= LAST_CALL_MS) return "tell last";
-    } else if (now - this.#bornAt >= this.#maxAgeMs) {
-      this.#isOld = true;
-      return "leave";
-    }
+    } else if (isOld) return "leave";
     return this.#keepAlive(now);
   }
 
   /** Why it is to be given up. */
   why(): string {
     if (!this.#isSettled) return "no acknowledgement of our SETTINGS";
-    return this.#isOld ? "the connection is too old" : "no answer to our PING";
+    return this.#callsEndedAt === NEVER ? "no answer to our PING" : "the connection is too old";
   }
 
   get isSettled(): boolean {

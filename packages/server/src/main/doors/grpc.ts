@@ -5,6 +5,7 @@ import { CertificateNames } from "../../grpc/certificate-names.ts";
 import type { GrpcDoorOptions, GrpcDoorPorts } from "../../grpc/door.ts";
 import type { ConnectionSource } from "../../doors/listener.ts";
 import type { TlsFiles } from "../../tls/files.ts";
+import type { DrainedDoor } from "../../service/drain.ts";
 import { listen } from "../neighbours.ts";
 
 /** Most connections of administrators that are open at once. */
@@ -23,12 +24,11 @@ type DoorsPorts = Omit<GrpcDoorPorts, "callers" | "callTimes" | "tracing"> & {
 };
 
 /** What `GrpcDoors` asks of a door. */
-interface Door {
+interface Door extends Pick<DrainedDoor, "idle" | "leave" | "refuse" | "stay"> {
   readonly connections: number;
   listen(): Promise<number>;
   limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string>;
   recheck(): void;
-  idle(boundMs: number): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
 
@@ -108,6 +108,18 @@ export class GrpcDoors {
 
   limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string> {
     return new Set(this.#all.flatMap((door) => [...door.limitStreams(held)]));
+  }
+
+  leave(forMs: number): void {
+    for (const door of this.#all) door.leave(forMs);
+  }
+
+  refuse(): void {
+    for (const door of this.#all) door.refuse();
+  }
+
+  stay(): void {
+    for (const door of this.#all) door.stay();
   }
 
   async idle(boundMs: number): Promise<void> {

@@ -44,8 +44,8 @@ export interface IdServiceServer extends UntypedServiceImplementation {
   /**
    * Mints ids for many small requests on one stream, for callers without an SDK. A request on a stream costs a fraction
    * of a call. Every request is answered exactly once and the answer carries its call number. Answers that do not have to
-   * wait come in the order of their requests. A server that stops ends the stream with UNAVAILABLE (DRAINING): open
-   * another one, to any server.
+   * wait come in the order of their requests. A server that stops, or that an operator drained, ends the stream
+   * with UNAVAILABLE (DRAINING): open another one, to any server.
    */
   streamIds: handleBidiStreamingCall<StreamIdsRequest, StreamIdsResponse>;
   /**
@@ -103,8 +103,8 @@ export interface IdServiceClient extends Client {
   /**
    * Mints ids for many small requests on one stream, for callers without an SDK. A request on a stream costs a fraction
    * of a call. Every request is answered exactly once and the answer carries its call number. Answers that do not have to
-   * wait come in the order of their requests. A server that stops ends the stream with UNAVAILABLE (DRAINING): open
-   * another one, to any server.
+   * wait come in the order of their requests. A server that stops, or that an operator drained, ends the stream
+   * with UNAVAILABLE (DRAINING): open another one, to any server.
    */
   streamIds(): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
   streamIds(options: Partial<CallOptions>): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;

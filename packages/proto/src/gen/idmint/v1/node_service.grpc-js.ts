@@ -79,9 +79,10 @@ export interface NodeServiceServer extends UntypedServiceImplementation {
   /** Sets a server's share of the load. Callers follow a few seconds later, and the server keeps its weight over restarts. */
   setNodeWeight: handleUnaryCall<SetNodeWeightRequest, SetNodeWeightResponse>;
   /**
-   * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
-   * NOT_SERVING, and gives the unused ends of its segments back. It stays drained over restarts, until UndrainNode. A server
-   * that cannot reach the store hears of it when it can again. Drained is also the last server, if somebody says so.
+   * Sends callers away from a server, which goes on running: within 2 s it says NOT_SERVING and tells its connections to go;
+   * after its `drain_delay` it refuses calls with UNAVAILABLE (DRAINING), and gives the unused ends of its segments back. It
+   * stays drained over restarts, until UndrainNode. A server that cannot reach the store hears of it when it can again.
+   * Drained is also the last server, if somebody says so.
    */
   drainNode: handleUnaryCall<DrainNodeRequest, DrainNodeResponse>;
   /** Lets a drained server take calls again. */
@@ -249,9 +250,10 @@ export interface NodeServiceClient extends Client {
     callback: (error: ServiceError | null, response: SetNodeWeightResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
-   * NOT_SERVING, and gives the unused ends of its segments back. It stays drained over restarts, until UndrainNode. A server
-   * that cannot reach the store hears of it when it can again. Drained is also the last server, if somebody says so.
+   * Sends callers away from a server, which goes on running: within 2 s it says NOT_SERVING and tells its connections to go;
+   * after its `drain_delay` it refuses calls with UNAVAILABLE (DRAINING), and gives the unused ends of its segments back. It
+   * stays drained over restarts, until UndrainNode. A server that cannot reach the store hears of it when it can again.
+   * Drained is also the last server, if somebody says so.
    */
   drainNode(
     request: DrainNodeRequest,

@@ -21,8 +21,8 @@ export const NodeState = {
   /** SERVING - The server takes calls. */
   SERVING: 1,
   /**
-   * DRAINING - The server was told to stop, or an operator drained it. It finishes what it began and refuses everything else with
-   * UNAVAILABLE (DRAINING).
+   * DRAINING - The server was told to stop, or an operator drained it. After its `drain_delay` it finishes what it began and refuses
+   * everything else with UNAVAILABLE (DRAINING).
    */
   DRAINING: 2,
   /**
@@ -477,7 +477,10 @@ export interface Node {
    * 0 … 1,000; by default 100. 0: none as long as another server can be asked. When all are 0, all count the same.
    */
   weight: number;
-  /** Whether an operator drained it: it refuses calls with UNAVAILABLE (DRAINING) until it is undrained. */
+  /**
+   * Whether an operator drained it: callers are to go elsewhere, and it refuses calls with UNAVAILABLE (DRAINING) until it is
+   * undrained.
+   */
   draining: boolean;
 }
 
@@ -5203,9 +5206,10 @@ export const NodeServiceService = {
     responseDeserialize: (value: Buffer): SetNodeWeightResponse => SetNodeWeightResponse.decode(value),
   },
   /**
-   * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
-   * NOT_SERVING, and gives the unused ends of its segments back. It stays drained over restarts, until UndrainNode. A server
-   * that cannot reach the store hears of it when it can again. Drained is also the last server, if somebody says so.
+   * Sends callers away from a server, which goes on running: within 2 s it says NOT_SERVING and tells its connections to go;
+   * after its `drain_delay` it refuses calls with UNAVAILABLE (DRAINING), and gives the unused ends of its segments back. It
+   * stays drained over restarts, until UndrainNode. A server that cannot reach the store hears of it when it can again.
+   * Drained is also the last server, if somebody says so.
    */
   drainNode: {
     path: "/idmint.v1.NodeService/DrainNode" as const,
