@@ -5,6 +5,9 @@ interface Target {
   readonly port: number;
 }
 
+/** Where each new connection leads; a function is asked for each. */
+type Way = Target | (() => Target);
+
 /**
  * A way to a TCP port of this machine that a test can cut without anybody being told, as a network does, or turn to another
  * port, as a name or a balancer does.
@@ -13,14 +16,14 @@ export class TcpProxy {
   readonly port: number;
   readonly #server: Server;
   readonly #pairs: Set<readonly [Socket, Socket]>;
-  #target: Target;
+  #target: Way;
   #isCut = false;
   #accepted = 0;
   #sentBytes = 0;
 
   private constructor(
     server: Server,
-    { port, target }: { readonly port: number; readonly target: Target },
+    { port, target }: { readonly port: number; readonly target: Way },
     pairs: Set<readonly [Socket, Socket]>,
   ) {
     this.#server = server;
@@ -30,10 +33,11 @@ export class TcpProxy {
   }
 
   /** Close it. */
-  static async start(target: Target): Promise<TcpProxy> {
+  static async start(target: Way): Promise<TcpProxy> {
     const pairs = new Set<readonly [Socket, Socket]>();
     const server = createServer({ pauseOnConnect: true }, (near) => {
-      const far = connect(proxy.#target.port, proxy.#target.host);
+      const { port, host } = typeof proxy.#target === "function" ? proxy.#target() : proxy.#target;
+      const far = connect(port, host);
       proxy.#accepted++;
       near.on("data", ({ length }) => (proxy.#sentBytes += length));
       const pair = [near, far] as const;

@@ -23,6 +23,7 @@ class Step:
     def __init__(self, step):
         self.step = step
         self.answers, self.ends, self.texts, self.guard = [], Counter(), set(), threading.Lock()
+        self.retried = 0
         self.message = bytes.fromhex(step["message"])
         self.options = {"timeout": step["timeoutMs"] / 1_000}
         if step["metadataBytes"] > 0:
@@ -82,6 +83,12 @@ class Step:
         def work():
             while time.monotonic() < end:
                 call = method.future(self.message, **self.options)
+                for _ in range(self.step["retries"]):
+                    if call.code() != grpc.StatusCode.UNAVAILABLE:
+                        break
+                    with self.guard:
+                        self.retried += 1
+                    call = method.future(self.message, **self.options)
                 if self.ended(call):
                     self.answered(call.result())
                 time.sleep(0.02)
@@ -101,7 +108,7 @@ class Step:
             self.stream()
         else:
             self.unary()
-        seen = {"answers": self.answers, "ends": self.ends, "texts": sorted(self.texts)}
+        seen = {"answers": self.answers, "ends": self.ends, "texts": sorted(self.texts), "retried": self.retried}
         print("seen " + json.dumps(seen), flush=True)
 
 

@@ -22,6 +22,8 @@ export interface Step {
   readonly cancelAfterMs?: number;
   /** Calls again and again for so long, so many times at once. Default: 0, each once. */
   readonly forMs?: number;
+  /** With `forMs`: how often it makes a call again that was answered UNAVAILABLE, at once. tonic does not. Default: 0. */
+  readonly retries?: number;
 }
 
 /** What came of a step. */
@@ -31,6 +33,8 @@ export interface Seen {
   readonly ends: Readonly<Record<string, number>>;
   /** What those said that did not end well. */
   readonly texts: readonly string[];
+  /** How many calls were made again. */
+  readonly retried: number;
 }
 
 export interface Target {
@@ -67,6 +71,7 @@ const PLAIN = {
   timeoutMs: 60_000,
   cancelAfterMs: 0,
   forMs: 0,
+  retries: 0,
 };
 
 export type WholeStep = Required<Step>;
@@ -118,10 +123,16 @@ export function programCaller(
 }
 
 function seenOf(json: string): Seen {
-  const { answers, ends, texts } = JSON.parse(json) as {
+  const {
+    answers,
+    ends,
+    texts,
+    retried = 0,
+  } = JSON.parse(json) as {
     answers: readonly string[] | null;
     ends: Readonly<Record<string, number>>;
     texts: readonly string[];
+    retried?: number;
   };
   return {
     answers: (answers ?? []).map((hex) => Buffer.from(hex, "hex")),
@@ -129,5 +140,6 @@ function seenOf(json: string): Seen {
       Object.entries(ends).map(([code, times]) => [status[Number(code)] ?? code, times]),
     ),
     texts,
+    retried,
   };
 }

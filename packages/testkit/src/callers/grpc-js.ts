@@ -27,6 +27,7 @@ class Notes {
   readonly answers: Uint8Array[] = [];
   readonly ends: Record<string, number> = {};
   readonly texts = new Set<string>();
+  retried = 0;
 
   ended(code: status, text: string): void {
     const name = status[code] ?? "";
@@ -35,7 +36,12 @@ class Notes {
   }
 
   get seen(): Seen {
-    return { answers: this.answers, ends: this.ends, texts: [...this.texts] };
+    return {
+      answers: this.answers,
+      ends: this.ends,
+      texts: [...this.texts],
+      retried: this.retried,
+    };
   }
 }
 
@@ -46,7 +52,7 @@ function partsOf({ metadataBytes, timeoutMs }: WholeStep): [Metadata, { deadline
   return [metadata, { deadline: Date.now() + timeoutMs }];
 }
 
-function unary(client: Client, step: WholeStep, notes: Notes): Promise<void> {
+function unary(client: Client, step: WholeStep, notes: Notes, retries = 0): Promise<void> {
   return new Promise((resolve) => {
     const message = Buffer.from(step.message);
     const path = `/${step.method}`;
@@ -57,6 +63,11 @@ function unary(client: Client, step: WholeStep, notes: Notes): Promise<void> {
       message,
       ...partsOf(step),
       (error, answer) => {
+        if (error?.code === status.UNAVAILABLE && retries > 0) {
+          notes.retried++;
+          resolve(unary(client, step, notes, retries - 1));
+          return;
+        }
         if (answer !== undefined && error === null) notes.answers.push(answer);
         notes.ended(error?.code ?? status.OK, error?.details ?? "");
         resolve();
@@ -86,7 +97,7 @@ function stream(client: Client, step: WholeStep, notes: Notes): Promise<void> {
 async function fly(client: Client, step: WholeStep, notes: Notes): Promise<void> {
   const end = Date.now() + step.forMs;
   while (Date.now() < end) {
-    await unary(client, step, notes);
+    await unary(client, step, notes, step.retries);
     await pause(REST_MS);
   }
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding/gzip"
@@ -28,13 +29,14 @@ import (
 
 type step struct {
 	Method, Message                 string
-	Calls, MetadataBytes            int
+	Calls, MetadataBytes, Retries   int
 	IsStream, Gzip                  bool
 	TimeoutMs, CancelAfterMs, ForMs int64
 	message                         []byte
 	mu                              sync.Mutex
 	answers                         []string
 	ends                            map[string]int
+	retried                         int
 	texts                           map[string]bool
 }
 
@@ -90,15 +92,23 @@ func (s *step) options() []grpc.CallOption {
 	return options
 }
 
-func (s *step) unary(conn *grpc.ClientConn) {
+// unary makes a call, and answers whether it is over, or to be made again.
+func (s *step) unary(conn *grpc.ClientConn, mayRetry bool) bool {
 	ctx, cancel := s.context()
 	defer cancel()
 	var answer []byte
 	err := conn.Invoke(ctx, "/"+s.Method, &s.message, &answer, s.options()...)
+	if mayRetry && status.Code(err) == codes.Unavailable {
+		s.mu.Lock()
+		s.retried++
+		s.mu.Unlock()
+		return false
+	}
 	if err == nil {
 		s.answered(answer)
 	}
 	s.ended(err)
+	return true
 }
 
 func (s *step) stream(conn *grpc.ClientConn) {
@@ -125,7 +135,8 @@ func (s *step) stream(conn *grpc.ClientConn) {
 // fly calls again and again, for so long.
 func (s *step) fly(conn *grpc.ClientConn) {
 	for end := time.Now().Add(time.Duration(s.ForMs) * time.Millisecond); time.Now().Before(end); {
-		s.unary(conn)
+		for retries := s.Retries; !s.unary(conn, retries > 0); retries-- {
+		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -142,7 +153,7 @@ func (s *step) run(conn *grpc.ClientConn) {
 				if s.ForMs > 0 {
 					s.fly(conn)
 				} else {
-					s.unary(conn)
+					s.unary(conn, false)
 				}
 			})
 		}
@@ -155,7 +166,7 @@ func (s *step) run(conn *grpc.ClientConn) {
 	for text := range s.texts {
 		texts = append(texts, text)
 	}
-	fmt.Printf("seen %s\n", must(json.Marshal(map[string]any{"answers": s.answers, "ends": s.ends, "texts": texts})))
+	fmt.Printf("seen %s\n", must(json.Marshal(map[string]any{"answers": s.answers, "ends": s.ends, "texts": texts, "retried": s.retried})))
 }
 
 func main() {

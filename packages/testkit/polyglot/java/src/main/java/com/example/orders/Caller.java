@@ -61,6 +61,7 @@ public final class Caller {
   private final List<String> answers = new ArrayList<>();
   private final Map<Integer, Integer> ends = new TreeMap<>();
   private final TreeSet<String> texts = new TreeSet<>();
+  private int retried;
 
   private Caller(Struct step) {
     this.step = step.getFieldsMap();
@@ -76,8 +77,8 @@ public final class Caller {
     return step.get(name).getBoolValue();
   }
 
-  /** Sends the message so many times in one call; `done` gets a permit when it ends. */
-  private void call(int messages, boolean isStream, Semaphore done) {
+  /** Sends the message so many times in one call; `done` gets a permit when it ends, and was made again so often at most. */
+  private void call(int messages, boolean isStream, Semaphore done, long retries) {
     var method = MethodDescriptor.newBuilder(RAW, RAW).setType(isStream ? BIDI_STREAMING : UNARY)
         .setFullMethodName(step.get("method").getStringValue()).build();
     var options = CallOptions.DEFAULT.withDeadlineAfter(number("timeoutMs"), TimeUnit.MILLISECONDS);
@@ -117,6 +118,14 @@ public final class Caller {
       }
 
       private void ended(Status status) {
+        boolean again = retries > 0 && status.getCode() == Status.Code.UNAVAILABLE;
+        synchronized (Caller.this) {
+          if (again) retried++;
+        }
+        if (again) {
+          call(messages, isStream, done, retries - 1);
+          return;
+        }
         synchronized (Caller.this) {
           ends.merge(status.getCode().value(), 1, Integer::sum);
           if (!status.isOk()) texts.add(String.valueOf(status.getDescription()));
@@ -140,7 +149,7 @@ public final class Caller {
       workers.add(new Thread(() -> {
         var done = new Semaphore(0);
         while (System.nanoTime() - end < 0) {
-          call(1, false, done);
+          call(1, false, done, number("retries"));
           done.acquireUninterruptibly();
           java.util.concurrent.locks.LockSupport.parkNanos(20_000_000);
         }
@@ -156,17 +165,18 @@ public final class Caller {
     var done = new Semaphore(0);
     if (number("forMs") > 0) fly();
     else if (is("isStream")) {
-      call(calls, true, done);
+      call(calls, true, done, 0);
       done.acquire();
     } else {
-      for (int i = 0; i < calls; i++) call(1, false, done);
+      for (int i = 0; i < calls; i++) call(1, false, done, 0);
       done.acquire(calls);
     }
     var counts = new ArrayList<String>();
     ends.forEach((code, times) -> counts.add("\"" + code + "\":" + times));
     var said = new ArrayList<String>();
     for (var text : texts) said.add(JsonFormat.printer().print(Value.newBuilder().setStringValue(text)));
-    System.out.println("seen {\"answers\":" + answers + ",\"ends\":{" + String.join(",", counts) + "},\"texts\":" + said + "}");
+    System.out.println("seen {\"answers\":" + answers + ",\"ends\":{" + String.join(",", counts) + "},\"texts\":" + said
+        + ",\"retried\":" + retried + "}");
   }
 
   public static void main(String[] args) throws Exception {
