@@ -44,6 +44,13 @@ interface ModelRow {
   others: Map<number, bigint>;
 }
 
+/** What is claimed of a tag; the day counts for tags that begin anew each day. */
+interface ModelClaim {
+  readonly name: string;
+  readonly day: number;
+  readonly last: bigint;
+}
+
 const DAY_MS = 86_400_000;
 /** How many days the walks' sequences keep what has ended. */
 const KEEP_DAYS = 3.5;
@@ -218,11 +225,12 @@ export class StoreModel {
     return "ok";
   }
 
-  accept(gap: bigint): string {
+  accept(gap: bigint, claims: readonly ModelClaim[] = []): string {
     for (const name of [...this.rows.keys()].toSorted()) {
       const row = this.rows.get(name);
       if (row === undefined) continue;
       beginDay(row);
+      for (const claim of claims) if (claim.name === name) takeClaim(row, claim);
       for (const [day, lastId] of row.others) {
         const { ceiling } = row.settings;
         row.others.set(day, lastId + gap > ceiling ? ceiling : lastId + gap);
@@ -266,6 +274,17 @@ function beginDay(row: ModelRow): void {
     }
   }
   row.day ??= 0;
+}
+
+/** What is claimed of the present day raises the floor, and of a day to come what that day begins above. */
+function takeClaim(row: ModelRow, { day, last: claimed }: ModelClaim): void {
+  const last = claimed < row.settings.ceiling ? claimed : row.settings.ceiling;
+  const present = row.day ?? 0;
+  if (!isDaily(row.settings) || day === present) {
+    if (last > row.floor) row.floor = last;
+  } else if (day > present && last > (row.others.get(day) ?? -2n)) {
+    row.others.set(day, last);
+  }
 }
 
 function leaveDay(row: ModelRow, left: number): void {
@@ -377,6 +396,14 @@ const step = fc.oneof(
       do: fc.constant("accept" as const),
       handle,
       gap: fc.constantFrom(0n, 1n, 1_000n, MAX_ID),
+      claims: fc.uniqueArray(
+        fc.record({
+          name,
+          day: fc.constantFrom(-1, 0, 0, 0, 1),
+          last: fc.constantFrom(1n, 30n, 70n, 2n ** 41n),
+        }),
+        { maxLength: 3, selector: (claim) => `${claim.name} ${claim.day}` },
+      ),
     }),
   },
   {
@@ -488,10 +515,8 @@ class Walk {
         const real = outcome(store.setTagState(next.name, next.state, expected, { by }));
         return agree(real, this.#model.setState(next.name, next.state, expected));
       }
-      case "accept": {
-        const real = store.accept(next.gap, undefined, by).then(({ tags }) => String(tags));
-        return agree(outcome(real), this.#model.accept(next.gap));
-      }
+      case "accept":
+        return this.#accept(store, next.gap, next.claims, by);
       case "goBack": {
         const { name, day } = next;
         const bound = this.#boundOf(name, day, next.bound);
@@ -504,6 +529,43 @@ class Walk {
         await store.close();
         this.#handles[next.handle] = await this.#harness.open();
     }
+  }
+
+  async #accept(
+    store: Store,
+    gap: bigint,
+    wanted: readonly ModelClaim[],
+    by: AuditNote,
+  ): Promise<void> {
+    const nonce = by.id;
+    const asks = this.#harness.asksForClaims !== false;
+    // Of names that the store does not know the suite tries what becomes.
+    const claims = asks ? wanted.filter((claim) => this.#model.rows.has(claim.name)) : [];
+    if (asks) {
+      expect(await store.askForClaims(nonce, 60_000)).toMatchObject({ outcome: "asked" });
+      const claimant = { id: "n", instance: "n", address: "", sinceMs: 1, isWhole: true };
+      const page = claims.map(({ name: tag, day, last }) => {
+        const settings = this.#model.rows.get(tag)?.settings;
+        const isPlain = settings === undefined || !isDaily(settings);
+        return { tag, period: isPlain ? "" : this.#startOf(day), last };
+      });
+      const one = [
+        ...new Map(page.map((claim) => [`${claim.tag} ${claim.period}`, claim])).values(),
+      ];
+      const said = { nonce, claimant, claims: one, page: 0, isLast: true };
+      expect(await store.claim(said)).toBe("heard");
+    }
+    const asked = asks ? { nonce, isTrusted: true } : undefined;
+    const real = store.accept(gap, undefined, by, undefined, asked);
+    const told = real.then(({ tags }) => String(tags));
+    const kept = new Map(
+      claims.map((claim) => {
+        const settings = this.#model.rows.get(claim.name)?.settings;
+        const isPlain = settings === undefined || !isDaily(settings);
+        return [isPlain ? claim.name : `${claim.name} ${claim.day}`, claim];
+      }),
+    );
+    return agree(outcome(told), this.#model.accept(gap, [...kept.values()]));
   }
 
   async #grant(store: Store, requests: readonly GrantRequest[]): Promise<void> {

@@ -25,7 +25,8 @@ export function nodeOf(id: string, more: Partial<NodeInfo> = {}): NodeInfo {
 
 /** A renewal of that server, defaults filled in. */
 export function renewalOf(id: string, more: Partial<NodeRenewal> = {}): NodeRenewal {
-  return { node: nodeOf(id), count: 1n, incarnation: "", obeyed: 0n, traffic: 0n, ...more };
+  const said = { count: 1n, incarnation: "", obeyed: 0n, traffic: 0n, isProved: false };
+  return { node: nodeOf(id), ...said, ...more };
 }
 
 async function renewed(store: Store, renewal: NodeRenewal): Promise<StoreChanges> {
@@ -128,9 +129,22 @@ export function nodeCases(suite: Suite): void {
       await renewed(store, renewalOf("n1", { node }));
       const [row, ...rest] = await rowsOf(other);
       expect(rest).toEqual([]);
-      expect(row).toEqual({ ...node, renewals: 1n, incarnation: "", obeyed: 0n, traffic: 0n });
+      const said = { incarnation: "", obeyed: 0n, traffic: 0n, isProved: false };
+      expect(row).toEqual({ ...node, renewals: 1n, ...said });
     },
   );
+
+  suite("a row says whether its server took the store for proved", async (store) => {
+    await renewed(store, renewalOf("n1", { isProved: true }));
+    expect((await rowsOf(store))[0]?.isProved).toBe(true);
+    await renewed(store, renewalOf("n2"));
+    expect((await rowsOf(store)).map(({ isProved }) => isProved)).toEqual([true, false]);
+    await renewed(store, renewalOf("n2", { count: 2n, isProved: true }));
+    expect((await rowsOf(store)).map(({ isProved }) => isProved)).toEqual([true, true]);
+    await store.accept(0n);
+    const lost = (await rowsOf(store)).filter(({ isProved }) => !isProved);
+    expect(lost.map(({ id }) => id.startsWith("before-"))).toEqual([true]);
+  });
 
   suite("a poll without a renewal writes no row, and answers none unasked", async (store) => {
     const { parts } = await store.changes({ since: 0n, watched: [], limit: 1 });

@@ -3,6 +3,7 @@ import { MAX_ID } from "@idmint/core";
 import type { Grant, Granted, Store, Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { auditCases } from "./store-suite-audit.ts";
+import { claimCases } from "./store-suite-claims.ts";
 import { kindCases } from "./store-suite-kinds.ts";
 import { ledgerCases } from "./store-suite-ledger.ts";
 import { markCases } from "./store-suite-marks.ts";
@@ -83,6 +84,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   nodeCases(suite);
   readCases(suite);
   acceptCases(suite);
+  claimCases(suite);
   concurrencyCases(suite);
   closeCases(suite);
   workerSuite(name, async () => {

@@ -127,6 +127,10 @@ export {
   MAX_LEDGER_BATCH,
   type PlacedLedgerRow,
 } from "./store/ledger.ts";
+export { acceptAsking, type AcceptingOptions, type AcceptReport } from "./claims/asking.ts";
+export { ASK_TIMES, type AskedServer, type AskTimes } from "./claims/ask-state.ts";
+export { type Claimed, lostTag, withClaims } from "./claims/claimed-state.ts";
+export * from "./claims/ports.ts";
 export { omitStacks } from "../errors.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
@@ -152,6 +156,13 @@ export {
   type NodeStore,
   type StorePart,
 } from "./node/ports.ts";
+export {
+  createNewcomerState,
+  isProvedIn,
+  type NewcomerState,
+  newcomerSaw,
+  unprovedParts,
+} from "./node/newcomer-state.ts";
 export {
   type Acknowledged,
   createPresenceState,
@@ -293,7 +304,7 @@ export type {
   RaiseStore,
   RedisMark,
 } from "./store/redis-bounds.ts";
-export type { AcceptStore, Store } from "./store/store.ts";
+export type { Accepted, AcceptStore, Store } from "./store/store.ts";
 export type { ChangeOptions, EndedPeriod, PeriodStore, TagChange, TagStore } from "./store/tags.ts";
 export { type GrantedIds, type HighestGranted, VersionGuard } from "./store/version-guard.ts";
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";

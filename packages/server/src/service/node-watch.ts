@@ -178,7 +178,14 @@ export class NodeWatch {
   get nodes(): readonly SeenNode[] {
     const { presence, clock } = this.#ports;
     const traffic = this.#traffic.revision;
-    const own = { ...presence.info, renewals: 1n, incarnation: "", obeyed: 0n, traffic };
+    const own = {
+      ...presence.info,
+      renewals: 1n,
+      incarnation: "",
+      obeyed: 0n,
+      traffic,
+      isProved: true,
+    };
     const byId = new Map<string, SeenNode>();
     for (const { row, seenAt, isAlive } of watchedNodes(this.#state)) {
       const known = byId.get(row.id);

@@ -84,7 +84,14 @@ export class Presence {
   /** To be sent now; `obeyed` and `traffic` are what was applied before. */
   renewal({ incarnation, revision }: Obeyed, traffic: bigint): NodeRenewal {
     this.#count++;
-    return { node: this.info, count: this.#count, incarnation, obeyed: revision, traffic };
+    return {
+      node: this.info,
+      count: this.#count,
+      incarnation,
+      obeyed: revision,
+      traffic,
+      isProved: false,
+    };
   }
 
   /** The answer to a renewal that was sent at `sentAt` has just come. */

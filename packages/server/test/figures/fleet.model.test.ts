@@ -32,6 +32,7 @@ function seen(id: string, address: string, isAlive = true): SeenNode {
     incarnation: "",
     obeyed: 0n,
     traffic: 0n,
+    isProved: true,
   };
   return { row, seenAt: 0, isAlive, isOwn: id === OWN, traffic: TRAFFIC };
 }

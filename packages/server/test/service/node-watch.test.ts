@@ -26,6 +26,7 @@ function row(id: string, renewals: bigint, obeyed: bigint): NodeRow {
     renewals,
     obeyed,
     traffic: 0n,
+    isProved: true,
   };
 }
 

@@ -73,6 +73,7 @@ function said(database: Database): string {
     incarnation: "",
     obeyed: 0n,
     traffic: 0n,
+    isProved: true,
   };
   const query = { since: 0n, watched: [], limit: 10, renewal };
   const { refusesWrites, warning, fenced, parts } = changes(database, monotonicMs() + 5_000, query);

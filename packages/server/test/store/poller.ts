@@ -47,6 +47,7 @@ export class Poller {
         count: this.#count,
         ...this.#obeyed,
         traffic: 0n,
+        isProved: true,
       },
     });
     this.#since = found.revision;

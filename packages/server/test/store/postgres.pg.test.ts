@@ -80,7 +80,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.token TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, DELETE ON idmint.audit TO ${role}`);
     await database.query(`GRANT SELECT, UPDATE ON idmint.access TO ${role}`);
-    for (const table of ["ledger", "ledger_forgotten"]) {
+    for (const table of ["ask", "claim", "claimant", "ledger", "ledger_forgotten"]) {
       await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.${table} TO ${role}`);
     }
     const url = new URL(config.url);

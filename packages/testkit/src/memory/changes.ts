@@ -1,6 +1,13 @@
 // What servers learn of a MemoryStore, and how it is accepted.
-import { type CallArgs, DEFAULT_MAX_OFFLINE_MS, type StoreChanges } from "@idmint/core/server";
+import {
+  type Accepted,
+  type CallArgs,
+  DEFAULT_MAX_OFFLINE_MS,
+  type StoreChanges,
+  type TakenClaims,
+} from "@idmint/core/server";
 import { noted } from "./audit.ts";
+import { takeClaims } from "./claims.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { forget } from "./ledger.ts";
 import { addLostNodes, renewNode } from "./nodes.ts";
@@ -28,25 +35,40 @@ export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"
       .map(({ tag }) => tag),
     fenced: reason,
     nowMs: database.now(),
-    parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing }],
+    parts: [
+      { name: "", incarnation, revision, isRenewed, nodes, traffic, issuing, ...asking(database) },
+    ],
   };
+}
+
+function asking(database: MemoryDatabase): { ask?: string } {
+  const { ask } = database;
+  return ask === undefined || ask.expiresAtMs <= database.now() ? {} : { ask: ask.nonce };
 }
 
 export function accept(
   database: MemoryDatabase,
-  ...[gap, maxOfflineMs = DEFAULT_MAX_OFFLINE_MS, by]: CallArgs["accept"]
-): { tags: number } {
-  const { incarnation: before } = database;
+  ...[gap, maxOfflineMs = DEFAULT_MAX_OFFLINE_MS, by, , asked]: CallArgs["accept"]
+): Accepted {
+  const { incarnation: before, rows: present, periods } = database;
+  database.rows = new Map(present);
+  database.periods = new Map(periods);
+  let claims: TakenClaims | undefined;
+  try {
+    beginPeriods(database);
+    claims = asked === undefined ? undefined : takeClaims(database, asked);
+  } catch (error) {
+    Object.assign(database, { rows: present, periods });
+    throw error;
+  }
+  database.ask = undefined;
   database.newIncarnation();
   addLostNodes(database, maxOfflineMs);
   database.acceptedIdentity = database.identity;
   // Of all rows as they were: each change puts its row to the end.
   const rows = [...database.rows.values()];
   for (const old of rows) {
-    // A period that the lost history may have begun starts above the gap too.
-    const { row: begun, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
-    endPeriod(database, begun, ended);
-    const row = acceptedPeriods(begun, gap);
+    const row = acceptedPeriods(old, gap);
     const raised = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
     const floor =
       row.kind.kind === "snowflake"
@@ -62,5 +84,14 @@ export function accept(
   const { incarnation } = database;
   const after = { incarnation, gap: String(gap), tags: rows.length };
   noted(database, by, "store", [{ incarnation: before }, after]);
-  return { tags: database.rows.size };
+  return { tags: database.rows.size, ...(claims === undefined ? {} : { claims }) };
+}
+
+/** A period that the lost history may have begun starts above claims and the gap too. */
+function beginPeriods(database: MemoryDatabase): void {
+  for (const [name, old] of database.rows) {
+    const { row: begun, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
+    endPeriod(database, begun, ended);
+    database.rows.set(name, begun);
+  }
 }

@@ -1,6 +1,8 @@
 import {
   type AuditEvent,
+  type Claim,
   type EndedPeriod,
+  type HeardClaimant,
   type Issuing,
   NEVER_STOPPED,
   type NodeRow,
@@ -37,6 +39,15 @@ export interface MemorySnapshot {
 /** A row of the ledger, and when it was stored. */
 export type StoredLedgerRow = PlacedLedgerRow & { readonly storedAtMs: number };
 
+/** An ask for claims. */
+export interface MemoryAsk {
+  readonly nonce: string;
+  readonly expiresAtMs: number;
+  readonly claimants: Map<string, HeardClaimant>;
+  /** The highest of each tag and period. */
+  readonly claims: Map<string, Claim>;
+}
+
 /** What several MemoryStores of one test share: the rows, and the history they belong to. */
 export class MemoryDatabase {
   rows: Map<string, Tag> = new Map();
@@ -46,6 +57,8 @@ export class MemoryDatabase {
   workers: Map<string, readonly Worker[]> = new Map();
   /** The rows of servers. */
   nodes: Map<string, NodeRow> = new Map();
+  /** The ask for claims, and what was claimed for it. No part of a snapshot: claims of another moment count for nothing. */
+  ask: MemoryAsk | undefined;
   /** What operators said of servers. */
   traffic: readonly Traffic[] = [];
   /** How far Redis had counted, by tag; the highest generation first. */

@@ -15,13 +15,13 @@ import { assertAccepted } from "./rows.ts";
 
 /** False when there are as many rows as may be. */
 export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): boolean {
-  const { node, count, incarnation, obeyed, traffic } = renewal;
+  const { node, count, incarnation, obeyed, traffic, isProved } = renewal;
   const old = nodes.get(node.id);
   if (old === undefined && nodes.size >= MAX_NODES) return false;
   const next = old === undefined || old.renewals < count ? count : old.renewals + 1n;
   const isLate = old?.incarnation === incarnation && old.obeyed > obeyed;
   const most = isLate ? old.obeyed : obeyed;
-  nodes.set(node.id, { ...node, renewals: next, incarnation, obeyed: most, traffic });
+  nodes.set(node.id, { ...node, renewals: next, incarnation, obeyed: most, traffic, isProved });
   return true;
 }
 

@@ -9,6 +9,7 @@ import {
 } from "@idmint/core/server";
 import * as audit from "./audit.ts";
 import * as changes from "./changes.ts";
+import * as claims from "./claims.ts";
 import { MemoryDatabase } from "./database.ts";
 import * as grants from "./grants.ts";
 import * as ledger from "./ledger.ts";
@@ -26,6 +27,10 @@ const CALLS: {
 } = {
   ...audit,
   ...changes,
+  askForClaims: claims.askForClaims,
+  claim: claims.claim,
+  hearClaims: claims.hearClaims,
+  withdrawAsk: claims.withdrawAsk,
   ...grants,
   findInLedger: ledger.findInLedger,
   listLedger: ledger.listLedger,

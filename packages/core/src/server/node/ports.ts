@@ -35,6 +35,8 @@ export interface NodeRenewal {
   readonly obeyed: bigint;
   /** The highest revision of Traffic that the server followed before this was sent. */
   readonly traffic: bigint;
+  /** Whether the server may take the store for the one that others know (newcomer-state.ts), so that its row speaks for that. */
+  readonly isProved: boolean;
 }
 
 /** A server's row. */
@@ -44,6 +46,7 @@ export interface NodeRow extends NodeInfo {
   readonly incarnation: string;
   readonly obeyed: bigint;
   readonly traffic: bigint;
+  readonly isProved: boolean;
 }
 
 /** One database of a store, as a poll found it. */
@@ -59,6 +62,8 @@ export interface StorePart {
   /** What operators said of servers; at most MAX_TRAFFIC rows. */
   readonly traffic: readonly Traffic[];
   readonly issuing: Issuing;
+  /** Nonce of the ask for claims that stands; absent: there is none. */
+  readonly ask?: string | undefined;
 }
 
 /** Which row of a server. */
@@ -98,5 +103,6 @@ export function lostNodes(incarnation: string, maxOfflineMs: number | undefined)
     incarnation: "",
     obeyed: 0n,
     traffic: 0n,
+    isProved: false,
   };
 }

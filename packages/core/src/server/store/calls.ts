@@ -3,6 +3,7 @@ import type { Store } from "./store.ts";
 import {
   assertAudit,
   assertBatch,
+  assertClaims,
   assertGap,
   assertGrants,
   assertLease,
@@ -50,6 +51,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   accept: { effect: "write", check: assertGap },
   addToken: { effect: "write" },
   advanceTag: { effect: "write" },
+  askForClaims: { effect: "write" },
   changes: {
     effect: "write",
     check: ({ watched, limit }) => {
@@ -57,6 +59,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
       assertPage(limit);
     },
   },
+  claim: { effect: "write", check: assertClaims },
   createTag: { effect: "write" },
   exchangeMarks: { effect: "write", check: assertMarks },
   findInLedger: { effect: "read" },
@@ -64,6 +67,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   getTags: { effect: "read", check: assertNames },
   giveBack: { effect: "write", check: assertBatch, empty: [] },
   grant: { effect: "write", check: assertGrants, empty: [] },
+  hearClaims: { effect: "read" },
   leaseWorker: { effect: "write", check: assertLease },
   listAudit: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listLedger: { effect: "read", check: ({ limit }) => assertPage(limit) },
@@ -84,6 +88,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   setTraffic: { effect: "write", check: assertTraffic },
   trimAudit: { effect: "write", check: ({ limit }) => assertPage(limit) },
   updateTag: { effect: "write" },
+  withdrawAsk: { effect: "write" },
 };
 
 const NAMES = Object.keys(STORE_CALLS) as readonly StoreCall[];

@@ -2,6 +2,7 @@ import { invalidField } from "../../errors.ts";
 import { MAX_ID } from "../../limits.ts";
 import { instanceViolation, reserveAheadViolation } from "../../worker/limits.ts";
 import type { WorkerLeaseRequest, WorkerRenewal } from "../../worker/ports.ts";
+import { type Claims, MAX_CLAIMS } from "../claims/ports.ts";
 import { type AuditEvent, MAX_AUDIT_BATCH, MAX_AUDIT_TEXT } from "../audit/ports.ts";
 import { MAX_WEIGHT, type Traffic } from "../node/traffic-state.ts";
 import type { GrantRequest } from "./grants.ts";
@@ -90,6 +91,15 @@ export function assertTraffic({ server, weight, revision }: Traffic): void {
     weight <= MAX_WEIGHT &&
     revision >= 0n;
   if (!isGood) throw new RangeError(`a weight of ${weight} for "${server}" after ${revision}`);
+}
+
+export function assertClaims({ claims }: Claims): void {
+  if (claims.length > MAX_CLAIMS) throw new RangeError(`${claims.length} claims in a page`);
+  const keys = new Set(claims.map(({ tag, period }) => `${tag} ${period}`));
+  if (keys.size !== claims.length) throw new RangeError("a tag and period is claimed twice");
+  for (const { tag, last } of claims) {
+    if (last < 1n || last > MAX_ID) throw new RangeError(`a claim of "${tag}" up to ${last}`);
+  }
 }
 
 export function assertAudit(events: readonly AuditEvent[]): void {

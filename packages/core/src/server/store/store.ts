@@ -1,5 +1,6 @@
 import type { AccessStore } from "../access/tokens.ts";
 import type { AuditNote, AuditStore } from "../audit/ports.ts";
+import type { AskedClaims, ClaimStore, TakenClaims } from "../claims/ports.ts";
 import type { NodeStore } from "../node/ports.ts";
 import type { TrafficStore } from "../node/traffic-state.ts";
 import type { ChangeStore } from "./changes.ts";
@@ -19,13 +20,27 @@ export interface AcceptStore {
    * servers may have been lost: a row that never moves stands for all of them (lostNodes), with the longest `maxOfflineMs`
    * that is known; by default DEFAULT_MAX_OFFLINE_MS, null for none. `newStore`: the store is a copy that goes on by itself,
    * so it gets another id, and servers that belong to the original take it for away.
+   *
+   * `asked`: before the gap is added, floors are raised to what servers claimed for that ask (claims/claimed-state.ts), and names
+   * that the store has lost become deleted tags, by the same transaction, which also ends the ask. STORE_UNAVAILABLE when
+   * that ask does not stand any more, INVALID_ARGUMENT when a claim reaches the end of a tag and is not trusted: nothing is
+   * accepted then.
    */
   accept(
     gap: bigint,
     maxOfflineMs?: number | null,
     by?: AuditNote,
     newStore?: boolean,
-  ): Promise<{ tags: number }>;
+    asked?: AskedClaims,
+  ): Promise<Accepted>;
+}
+
+/** What an accept did. */
+export interface Accepted {
+  /** Tags whose floors were raised. */
+  readonly tags: number;
+  /** Set when claims were asked for. */
+  readonly claims?: TakenClaims | undefined;
 }
 
 /** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. See STORE_CALLS too. */
@@ -45,6 +60,7 @@ export interface Store
     AccessStore,
     LedgerStore,
     AcceptStore,
+    ClaimStore,
     AuditStore {
   /** `sqlite` or `postgres`; for status and metrics. */
   readonly backend: string;

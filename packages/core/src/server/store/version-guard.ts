@@ -1,3 +1,5 @@
+import type { Claim } from "../claims/ports.ts";
+
 /** What a row, or an answer about it, says of its history. */
 export interface Versioned {
   readonly version: bigint;
@@ -126,6 +128,19 @@ export class VersionGuard {
   /** The tags of which ids were granted here. */
   grantedTags(): readonly string[] {
     return [...this.#tags].flatMap(([tag, { granted }]) => (granted === undefined ? [] : [tag]));
+  }
+
+  /**
+   * What was granted here and not given back, of each tag and period. Ids that are being given back were never issued, and whoever
+   * is granted them afterwards claims them too.
+   */
+  *claims(): Generator<Claim, void, undefined> {
+    for (const [tag, { granted, others = [] }] of this.#tags) {
+      if (granted === undefined) continue;
+      for (const { period, last } of [granted, ...others]) {
+        if (last > 0n) yield { tag, period, last };
+      }
+    }
   }
 
   /** The ids from `from` on may be granted again. To be called before the store hears of it. */

@@ -26,6 +26,7 @@ function row(id: string, renewals: number, more: Partial<NodeRow> = {}): NodeRow
     incarnation: "one",
     obeyed: 0n,
     traffic: 0n,
+    isProved: true,
     ...more,
   };
 }

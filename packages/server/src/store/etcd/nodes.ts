@@ -127,11 +127,12 @@ async function look(session: Session, id: string): Promise<Look> {
  * a renewal that is carried out after a later one lowers nothing. A renewal of another history says nothing of this one.
  */
 function renewed(old: NodeRow | undefined, renewal: NodeRenewal): NodeRow {
-  const { node, count, incarnation, obeyed, traffic } = renewal;
-  if (old === undefined) return { ...node, renewals: count, incarnation, obeyed, traffic };
+  const { node, count, ...said } = renewal;
+  if (old === undefined) return { ...node, ...said, renewals: count };
+  const { incarnation, obeyed } = said;
   const renewals = old.renewals < count ? count : old.renewals + 1n;
   const isLate = old.incarnation === incarnation && old.obeyed > obeyed;
-  return { ...node, renewals, incarnation, obeyed: isLate ? old.obeyed : obeyed, traffic };
+  return { ...node, ...said, renewals, obeyed: isLate ? old.obeyed : obeyed };
 }
 
 export async function forgetNodes(

@@ -13,6 +13,7 @@ import { workableVersion } from "../shared/migration.ts";
 import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
+import * as claims from "./claims.ts";
 import { Etcd, MAX_ROWS, type Session } from "./session/etcd.ts";
 import * as giveBack from "./give-back.ts";
 import * as grant from "./grant.ts";
@@ -35,6 +36,7 @@ const CALLS: {
   ...accept,
   ...audit,
   ...changes,
+  ...claims,
   ...giveBack,
   ...grant,
   ...ledger,

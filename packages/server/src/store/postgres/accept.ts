@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import {
+  type Accepted,
+  type AskedClaims,
   type AuditNote,
   DEFAULT_MAX_OFFLINE_MS,
   FORGOTTEN,
@@ -11,6 +13,7 @@ import { assertReadable, TAG_COLUMNS, type TagRow } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
+import { endAsks, takeClaims } from "./records/claims.ts";
 import type { Connections, Session } from "./connections.ts";
 import { assertLogged } from "./faults/unlogged.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
@@ -19,8 +22,7 @@ import { addLostNodes } from "./nodes.ts";
 import { endPeriods, lastIdOf, periodAt } from "./periods.ts";
 
 const LOCK_STORE = "SELECT revision, incarnation FROM idmint.store FOR UPDATE";
-const LOCK_TAGS =
-  "SELECT count(*) AS tags FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
+const LOCK_TAGS = "SELECT count(*) FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
 const PAGE = `SELECT ${TAG_COLUMNS.join(", ")} FROM idmint.tag WHERE name > $1 ORDER BY name LIMIT 1000`;
 const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now), begun AS MATERIALIZED (
   SELECT t.name, t.period_start, t.floor, t.keep_for_ms, m.now, p.start,
@@ -32,10 +34,16 @@ const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS 
 UPDATE idmint.tag AS t SET
   floor = CASE WHEN b.has_ended THEN b.begins_at ELSE t.floor END, period_start = b.start,
   other_periods = (jsonb_build_object(to_char(b.start::date - 1, 'YYYY-MM-DD'), '${FORGOTTEN}')
-    || coalesce((SELECT jsonb_object_agg(e.key, least(t.ceiling, e.value::numeric + $1::numeric)::text)
+    || coalesce((SELECT jsonb_object_agg(e.key, e.value)
       FROM jsonb_each_text(t.other_periods::jsonb) AS e WHERE e.key COLLATE "C" > b.start), '{}'))::text,
   written_by = pg_current_xact_id()::xid
   FROM begun AS b WHERE b.name = t.name`;
+const RAISE_AHEAD = `UPDATE idmint.tag AS t SET other_periods = (
+    SELECT jsonb_object_agg(e.key, CASE WHEN e.value = '${FORGOTTEN}' THEN e.value
+      ELSE least(t.ceiling, e.value::numeric + $1::numeric)::text END)
+    FROM jsonb_each_text(t.other_periods::jsonb) AS e
+  )::text, written_by = pg_current_xact_id()::xid
+  WHERE t.other_periods IS NOT NULL`;
 // Each tag takes a revision of its own, so that a poll can page through all of them.
 const RAISE = `UPDATE idmint.tag AS t SET
   floor = t.floor + least(t.ceiling - t.floor, $1::bigint),
@@ -46,7 +54,7 @@ const RAISE = `UPDATE idmint.tag AS t SET
   updated_at_ms = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
   written_by = pg_current_xact_id()::xid
   FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM idmint.tag) AS place
-  WHERE place.name = t.name`;
+  WHERE place.name = t.name RETURNING t.name`;
 const SNOWFLAKES = "SELECT name, kind, settings, floor FROM idmint.tag WHERE kind = 'snowflake'";
 const NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";
 const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
@@ -70,6 +78,7 @@ const RECORD = `UPDATE idmint.store SET
  * - What standbys of the lost history have is not known: the record of them begins anew.
  * - What the lost history wrote of ids that changed hands is not known: the ledger of all tags is forgotten.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
+ * - What servers claimed is taken after periods have begun and before the gap is added (claims.ts).
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
 export async function accept(
@@ -78,7 +87,8 @@ export async function accept(
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
   by?: AuditNote,
   newStore = false,
-): Promise<{ tags: number }> {
+  asked?: AskedClaims,
+): Promise<Accepted> {
   return connections.run((session) =>
     session.transaction(async () => {
       const [store] = await session.query<{ revision: string; incarnation: string }>({
@@ -86,11 +96,14 @@ export async function accept(
       });
       if (store === undefined) throw storeWentBack("the store has lost its identity");
       await assertLogged(session, "idmint");
-      const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
-      const tags = locked?.tags ?? "0";
+      await session.query({ text: LOCK_TAGS });
       await assertAllReadable(session);
-      await session.query({ text: BEGIN_PERIODS, values: [String(gap)] });
-      await session.query({ text: RAISE, values: [String(gap), store.revision] });
+      await session.query({ text: BEGIN_PERIODS });
+      const claims = asked === undefined ? undefined : await takeClaims(session, asked);
+      await session.query({ text: RAISE_AHEAD, values: [String(gap)] });
+      const raised = await session.query({ text: RAISE, values: [String(gap), store.revision] });
+      const tags = raised.length;
+      await endAsks(session);
       await forgetLedger(session);
       const nowMs = await closeSnowflakes(session);
       await session.query({ text: OWN_WORKERS });
@@ -98,12 +111,11 @@ export async function accept(
       await addLostNodes(session, incarnation, maxOfflineMs);
       await session.query({
         text: RECORD,
-        values: [incarnation, tags, newStore ? randomUUID() : null],
+        values: [incarnation, String(tags), newStore ? randomUUID() : null],
       });
-      const accepted = { tags: Number(tags) };
-      const told = { old: store.incarnation, incarnation, gap, ...accepted };
+      const told = { old: store.incarnation, incarnation, gap, tags };
       if (by !== undefined) await addAudit(session, storeAccepted(by, nowMs, told));
-      return accepted;
+      return { tags, ...(claims === undefined ? {} : { claims }) };
     }),
   );
 }

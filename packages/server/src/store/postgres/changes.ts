@@ -3,6 +3,7 @@ import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
 import { TAG_COLUMNS, type TagRow, tagsFromRows } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";
+import { STANDING_ASK } from "./records/claims.ts";
 import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
 import { trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
@@ -19,7 +20,7 @@ const EXPECTED = ["renewals", "history", "may make"];
  * of servers are wanted, the renewal of this one's, and what its row must be for that.
  */
 const CHANGES = {
-  name: "idmint-changes-2",
+  name: "idmint-changes-3",
   text: `WITH ${proof("$5::text[]")}, ${renewalOf(
     NODE_TYPES.map((type, at) => `$${at + FIRST}::${type}`),
     EXPECTED.map((_, at) => `$${at + FIRST + NODE_TYPES.length}`),
@@ -35,6 +36,7 @@ SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_
   (SELECT r.renewals::text FROM renewal AS r) AS renewed,
   CASE WHEN $6::boolean THEN ${NODES_AS_JSON} END AS nodes,
   ${TRAFFIC_AS_JSON} AS traffic,
+  ${STANDING_ASK} AS ask,
   ARRAY (SELECT d.name || '~' || CASE WHEN d.moving THEN '' ELSE d.moved_to END FROM idmint.tag AS d
     WHERE d.revision > $1 AND d.moved_to IS NOT NULL ORDER BY d.revision LIMIT $4) AS departed,
   c.revision AS tag_revision, ${TAG_COLUMNS.filter((column) => column !== "revision")
@@ -57,6 +59,7 @@ type ChangeRow = IssuingRow & { readonly [Column in keyof TagRow]: TagRow[Column
   readonly renewed: string | null;
   readonly nodes: readonly NodeTableRow[] | null;
   readonly traffic: readonly TrafficRow[];
+  readonly ask: string | null;
   readonly departed: readonly string[];
   readonly tag_revision: string | null;
 };
@@ -120,6 +123,7 @@ export async function changes(
     nodes: store.nodes?.map(nodeFromRow),
     traffic: store.traffic.map(trafficFromRow),
     issuing: issuingFromRow(store),
+    ask: store.ask ?? undefined,
   };
   return {
     incarnation,

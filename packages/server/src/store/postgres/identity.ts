@@ -94,6 +94,9 @@ export function proof(allowed: string, table: IdentityTable = STORE): string {
 )`;
 }
 
+/** SQL: the store's clock, in milliseconds since 1970. */
+export const NOW_MS = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 /** The row `store` with its fence, for reading and for locking. */
 export const STORE_ROW: string = `s.store_id, s.incarnation, s.identity, s.revision, s.issuing_revision, s.stopped_at_ms, ${FENCED} AS fenced,
-  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms`;
+  ${NOW_MS} AS now_ms`;

@@ -60,6 +60,7 @@ export const NODE_TYPES: readonly string[] = [
   "text",
   "bigint",
   "bigint",
+  "boolean",
 ];
 
 /** SQL: all rows as one JSON array; 64-bit integers as text. */

@@ -14,6 +14,7 @@ import { assertMembership, FIRST_DATABASE, type PlacedTag } from "../shared/plac
 import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
+import * as claims from "./records/claims.ts";
 import { Connections } from "./connections.ts";
 import { findHolders, HorizonWatch } from "./faults/horizon.ts";
 import { assertLogged } from "./faults/unlogged.ts";
@@ -51,6 +52,10 @@ const CALLS: {
   ...accept,
   ...audit,
   ...changes,
+  askForClaims: claims.askForClaims,
+  claim: claims.claim,
+  hearClaims: claims.hearClaims,
+  withdrawAsk: claims.withdrawAsk,
   ...giveBack,
   ...grant,
   findInLedger: ledger.findInLedger,

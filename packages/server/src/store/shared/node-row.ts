@@ -16,6 +16,8 @@ export interface NodeTableRow {
   readonly incarnation: string;
   readonly obeyed: Int;
   readonly traffic: Int;
+  /** 1 or 0 in SQLite and etcd. */
+  readonly proved: Int | boolean;
 }
 
 /** The columns of NodeTableRow, in the order of `valuesOfRenewal`. */
@@ -31,6 +33,7 @@ export const NODE_COLUMNS: readonly (keyof NodeTableRow)[] = [
   "incarnation",
   "obeyed",
   "traffic",
+  "proved",
 ];
 
 export function nodeFromRow(row: NodeTableRow): NodeRow {
@@ -47,6 +50,7 @@ export function nodeFromRow(row: NodeTableRow): NodeRow {
     incarnation,
     obeyed: BigInt(row.obeyed),
     traffic: BigInt(row.traffic),
+    isProved: row.proved === true || String(row.proved) === "1",
   };
 }
 
@@ -64,12 +68,13 @@ export function valuesOfNode(row: NodeRow): (string | bigint | null)[] {
     row.incarnation,
     row.obeyed,
     row.traffic,
+    row.isProved ? 1n : 0n,
   ];
 }
 
 export function valuesOfRenewal(renewal: NodeRenewal): (string | bigint | null)[] {
-  const { node, count, incarnation, obeyed, traffic } = renewal;
-  return valuesOfNode({ ...node, renewals: count, incarnation, obeyed, traffic });
+  const { node, count, ...said } = renewal;
+  return valuesOfNode({ ...node, ...said, renewals: count });
 }
 
 /**
@@ -85,5 +90,5 @@ export function renewedColumns(table: string, greatest: string): string {
     renewals = ${greatest}(${table}.renewals + 1, excluded.renewals), incarnation = excluded.incarnation,
     obeyed = CASE WHEN ${table}.incarnation = excluded.incarnation
       THEN ${greatest}(${table}.obeyed, excluded.obeyed) ELSE excluded.obeyed END,
-    traffic = excluded.traffic`;
+    traffic = excluded.traffic, proved = excluded.proved`;
 }

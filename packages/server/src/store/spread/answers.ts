@@ -1,4 +1,4 @@
-import { IdmintError } from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
 import type { Grant, Refused } from "@idmint/core/server";
 
 export function isMoved(grant: Grant | undefined): boolean {
@@ -15,4 +15,11 @@ export async function settledAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
   const failure = settled.find((one) => one.status === "rejected");
   if (failure !== undefined) throw IdmintError.from(failure.reason);
   return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+}
+
+export function ofAnotherFleet(): IdmintError {
+  return invalidField(
+    "store.more_urls",
+    "must name databases that belong together: two of them were made for different stores",
+  );
 }

@@ -1,7 +1,6 @@
 import {
   bounded,
   IdmintError,
-  invalidField,
   type RenewedWorkerLease,
   type WorkerLease,
   type WorkerLeaseKey,
@@ -9,9 +8,11 @@ import {
   type WorkerRenewal,
 } from "@idmint/core";
 import {
+  type Accepted,
   type AuditEvent,
   type AuditNote,
   type CallArgs,
+  type ClaimStore,
   type EndedPeriod,
   type GiveBackRequest,
   type Grant,
@@ -40,11 +41,11 @@ import { mergedAudit } from "../shared/records/audit.ts";
 import { schemaMismatch } from "../shared/failures.ts";
 import type { StorePins } from "../pins/pin.ts";
 import { FIRST_DATABASE, TagMovedError } from "../shared/placed-tag.ts";
-import { pointEverywhere } from "./fleet.ts";
-import { isMoved, refusedAsMoved, settledAll } from "./answers.ts";
+import { isMoved, ofAnotherFleet, refusedAsMoved, settledAll } from "./answers.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";
 import { mergedFindings, pageOfLedger } from "./merged-ledger.ts";
+import { acceptAll, spreadClaims } from "./merged-claims.ts";
 import { MergedChanges } from "./merged-changes.ts";
 import { mergedTraffic } from "./merged-traffic.ts";
 
@@ -69,6 +70,10 @@ export class SpreadStore implements Store {
   readonly #members: ReadonlyMap<string, Member>;
   readonly #locator: Locator;
   readonly #changes: MergedChanges;
+  readonly askForClaims: ClaimStore["askForClaims"];
+  readonly claim: ClaimStore["claim"];
+  readonly hearClaims: ClaimStore["hearClaims"];
+  readonly withdrawAsk: ClaimStore["withdrawAsk"];
 
   private constructor(members: ReadonlyMap<string, Member>, schemaVersion: number) {
     this.#members = members;
@@ -80,6 +85,11 @@ export class SpreadStore implements Store {
     this.#changes = new MergedChanges(names, this.#locator, async (member, query) =>
       this.#in(member, (store) => store.changes(query)),
     );
+    const claims = spreadClaims(names, this.#locator, (name, work) => this.#in(name, work));
+    this.askForClaims = async (...args) => claims.askForClaims(...args);
+    this.claim = async (...args) => claims.claim(...args);
+    this.hearClaims = async (...args) => claims.hearClaims(...args);
+    this.withdrawAsk = async (...args) => claims.withdrawAsk(...args);
   }
 
   /** Opens the databases that are there; rejects when none is, or one is not what it is configured as. */
@@ -320,15 +330,10 @@ export class SpreadStore implements Store {
    * Accepts all databases, in doubt or not: what was put back with its identity nobody can recognise. All have to answer,
    * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
    */
-  async accept(...args: CallArgs["accept"]): Promise<{ tags: number }> {
+  async accept(...args: CallArgs["accept"]): Promise<Accepted> {
     const stores = new Map<string, PostgresStore>();
     for (const [name, member] of this.#members) stores.set(name, await member.store());
-    let tags = 0;
-    for (const [name, store] of stores) {
-      await pointEverywhere(stores, [name]);
-      tags += (await store.accept(...args)).tags;
-    }
-    return { tags };
+    return acceptAll(stores, args);
   }
 
   async close(): Promise<void> {
@@ -387,11 +392,4 @@ export class SpreadStore implements Store {
       }
     }
   }
-}
-
-function ofAnotherFleet(): IdmintError {
-  return invalidField(
-    "store.more_urls",
-    "must name databases that belong together: two of them were made for different stores",
-  );
 }

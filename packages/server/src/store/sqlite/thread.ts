@@ -9,6 +9,7 @@ import {
 import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
+import * as claims from "./claims.ts";
 import { monotonicMs } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import * as giveBack from "./give-back.ts";
@@ -42,6 +43,7 @@ const CALLS: {
   ...accept,
   ...audit,
   ...changes,
+  ...claims,
   ...giveBack,
   ...grant,
   findInLedger: ledger.findInLedger,

@@ -36,6 +36,7 @@ export async function etcdHarness(
     config,
     gateway,
     open: async (): Promise<Store> => openStore(config),
+    asksForClaims: false,
     shiftPeriods: async (days) => shiftPeriods(gateway, prefix, days),
     passWorkers: async (ms) => passWorkers(gateway, prefix, ms),
     keepsLedger: false,

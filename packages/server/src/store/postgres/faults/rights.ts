@@ -3,7 +3,10 @@
 /** Rights on tables of the schema idmint besides SELECT, which is needed on all of them. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
   access: ["UPDATE"],
+  ask: ["INSERT", "UPDATE", "DELETE"],
   audit: ["INSERT", "DELETE"],
+  claim: ["INSERT", "UPDATE", "DELETE"],
+  claimant: ["INSERT", "UPDATE", "DELETE"],
   ledger: ["INSERT", "UPDATE", "DELETE"],
   ledger_forgotten: ["INSERT", "UPDATE", "DELETE"],
   migration: [],

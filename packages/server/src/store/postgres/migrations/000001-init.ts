@@ -99,6 +99,8 @@ END $$;
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
  * `node_gone` has the last 10,000 of its rows that were removed: a row that is missing without a trace shows that the store went
  * back (hosts/own-row.ts).
+ * `proved`: whether the server took the store for the one that others know; newcomers go by such rows alone.
+ * `ask` has one row at most, while an accept asks servers what they were granted; `claimant` who answered, and `claim` what.
  * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
  * `standbys` names those that answers wait for, in order with commas between them (hosts/record.ts).
@@ -197,8 +199,35 @@ CREATE TABLE idmint.node (
   renewals bigint NOT NULL CHECK (renewals >= 1),
   incarnation text NOT NULL,
   obeyed bigint NOT NULL CHECK (obeyed >= 0),
-  traffic bigint NOT NULL CHECK (traffic >= 0)
+  traffic bigint NOT NULL CHECK (traffic >= 0),
+  proved boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
+
+CREATE TABLE idmint.ask (
+  singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+  nonce text NOT NULL,
+  expires_at_ms bigint NOT NULL
+);
+
+CREATE TABLE idmint.claimant (
+  nonce text NOT NULL,
+  id text COLLATE "C" NOT NULL CHECK (length(id) BETWEEN 1 AND 128),
+  instance text NOT NULL,
+  address text NOT NULL,
+  since_ms bigint NOT NULL,
+  whole boolean NOT NULL,
+  pages integer NOT NULL,
+  spoken boolean NOT NULL,
+  PRIMARY KEY (nonce, id)
+);
+
+CREATE TABLE idmint.claim (
+  nonce text NOT NULL,
+  tag text COLLATE "C" NOT NULL,
+  period text COLLATE "C" NOT NULL,
+  last bigint NOT NULL CHECK (last >= 1),
+  PRIMARY KEY (nonce, tag, period)
+);
 
 CREATE TABLE idmint.node_gone (
   number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,

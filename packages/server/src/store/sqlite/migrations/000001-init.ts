@@ -110,7 +110,8 @@ CREATE TABLE node (
   renewals INTEGER NOT NULL CHECK (renewals >= 1),
   incarnation TEXT NOT NULL,
   obeyed INTEGER NOT NULL CHECK (obeyed >= 0),
-  traffic INTEGER NOT NULL CHECK (traffic >= 0)
+  traffic INTEGER NOT NULL CHECK (traffic >= 0),
+  proved INTEGER NOT NULL DEFAULT 0 CHECK (proved IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE node_gone (

@@ -1,0 +1,71 @@
+import type { NodeInfo, StorePart } from "./ports.ts";
+
+/**
+ * Whether a server that has just started may take its store for the one that others know. Pure: polls bring rows, times are this
+ * server's own monotonic clock.
+ *
+ * A store that was put back looks well to whoever knows nothing of it, and is marked a second later by those who do. A newcomer
+ * that issued meanwhile would issue what others did.
+ *
+ * INVARIANTS
+ * 1. Whoever renews its row has proved the store: a renewal finds the row as high as it was, or marks the store. So a newcomer
+ *    waits until the row of another server has moved since it first looked, or that server had the time of two polls for it.
+ * 2. Newcomers do not vouch for each other: rows of such count for nothing, neither as those who may know more nor as proof.
+ * 3. With nobody in the store who may know more, nothing is waited for: no row of another server that was proved. An earlier life
+ *    of this server, with its name and address, is over.
+ */
+export interface NewcomerState {
+  /** How long a newcomer waits for rows that stand still; 0: it waits for nothing. */
+  readonly patienceMs: number;
+  readonly parts: Map<string, PartProof>;
+}
+
+interface PartProof {
+  /** When the rows were seen first. */
+  readonly firstAt: number;
+  /** The numbers that others had then. */
+  readonly first: ReadonlyMap<string, bigint>;
+  isProved: boolean;
+}
+
+export function createNewcomerState(patienceMs: number): NewcomerState {
+  return { patienceMs, parts: new Map() };
+}
+
+/** A poll that renewed this server's row was answered. Without rows it says nothing. */
+export function newcomerSaw(
+  { parts, patienceMs }: NewcomerState,
+  { name, isRenewed, nodes }: StorePart,
+  own: Pick<NodeInfo, "address" | "id" | "instance">,
+  now: number,
+): void {
+  const known = parts.get(name);
+  // A store that is not the accepted one renews nothing.
+  if (known?.isProved === true || !isRenewed || nodes === undefined) return;
+  const others = nodes.filter(
+    ({ id, instance, address, isProved }) =>
+      isProved && id !== own.id && !(instance === own.instance && address === own.address),
+  );
+  if (known === undefined) {
+    const first = new Map(others.map(({ id, renewals }) => [id, renewals]));
+    parts.set(name, { firstAt: now, first, isProved: others.length === 0 || patienceMs === 0 });
+    return;
+  }
+  const hasMoved = others.some(({ id, renewals }) => known.first.get(id) !== renewals);
+  known.isProved = hasMoved || others.length === 0 || now - known.firstAt >= patienceMs;
+}
+
+/** Whether a database of the store is proved. */
+export function isProvedIn({ parts }: NewcomerState, part: string): boolean {
+  return parts.get(part)?.isProved === true;
+}
+
+/** Databases that were heard of and are not proved, and until when they are at the latest. */
+export function unprovedParts({
+  parts,
+  patienceMs,
+}: NewcomerState): readonly { readonly part: string; readonly untilMs: number }[] {
+  return [...parts]
+    .filter(([, { isProved }]) => !isProved)
+    .map(([part, { firstAt }]) => ({ part, untilMs: firstAt + patienceMs }));
+}

@@ -1,0 +1,124 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  ASK_TIMES,
+  askedServers,
+  createAskState,
+  heard,
+} from "../../../src/server/claims/ask-state.ts";
+import type { HeardClaimant, Hearing } from "../../../src/server/claims/ports.ts";
+
+const TIMES = { leastMs: 3_000, mostMs: 12_000, longestMs: 55_000, pauseMs: 5_000 };
+
+function node(id: string, renewals: number) {
+  return { id, instance: id, address: `${id}:1`, renewals: BigInt(renewals) };
+}
+
+function claimant(id: string, pages: number, hasSpoken: boolean): HeardClaimant {
+  return { id, instance: id, address: "", sinceMs: 5, isWhole: id < "m", pages, hasSpoken };
+}
+
+function hearing(nodes: Hearing["nodes"], claimants: readonly HeardClaimant[] = []): Hearing {
+  return { isStanding: true, nodes, claimants };
+}
+
+test("rows that stand still are waited for as long as everybody is", () => {
+  const state = createAskState(hearing([node("dead", 5)]), 0, TIMES);
+  expect(heard(state, hearing([node("dead", 5)]), 2_999)).toBe(true);
+  expect(heard(state, hearing([node("dead", 5)]), 3_000)).toBe(false);
+});
+
+test("a server whose row moves is waited for until it has spoken", () => {
+  const state = createAskState(hearing([node("a", 5)]), 0, TIMES);
+  expect(heard(state, hearing([node("a", 6)]), 4_000)).toBe(true);
+  expect(heard(state, hearing([node("a", 6)], [claimant("a", 1, false)]), 5_000)).toBe(true);
+  expect(heard(state, hearing([node("a", 6)], [claimant("a", 2, true)]), 5_100)).toBe(false);
+});
+
+test("a server that moves and says nothing is waited for until the time is over", () => {
+  const state = createAskState(hearing([node("a", 5)]), 0, TIMES);
+  expect(heard(state, hearing([node("a", 9)]), 11_999)).toBe(true);
+  expect(heard(state, hearing([node("a", 9)]), 12_000)).toBe(false);
+});
+
+test("whoever still speaks is waited for while pages come, and no longer than the ask stands", () => {
+  const state = createAskState(hearing([]), 0, TIMES);
+  const speaking = (pages: number, now: number) =>
+    heard(state, hearing([], [claimant("a", pages, false)]), now);
+  expect(speaking(1, 11_000)).toBe(true);
+  expect(speaking(2, 15_500)).toBe(true);
+  expect(speaking(2, 20_400)).toBe(true);
+  expect(speaking(2, 20_500)).toBe(false);
+  expect(speaking(3, 21_000)).toBe(true);
+  expect(speaking(99, 55_000)).toBe(false);
+});
+
+test("a store that does not answer says nothing of anybody", () => {
+  const state = createAskState(hearing([node("a", 5)]), 0, TIMES);
+  expect(heard(state, hearing([node("a", 6)]), 1_000)).toBe(true);
+  expect(heard(state, undefined, 3_500)).toBe(true);
+  expect(heard(state, undefined, 12_000)).toBe(false);
+});
+
+test("the report has each server once, and not the row that an accept leaves", () => {
+  const nodes = [node("a", 1), node("b", 1), node("before-x", 1), node("z", 1)];
+  const state = createAskState(hearing(nodes), 0, TIMES);
+  const moved = [node("a", 2), node("b", 2), node("before-x", 1), node("z", 1)];
+  heard(state, hearing(moved), 1);
+  const claimants = [claimant("a", 1, true), claimant("n", 1, true), claimant("o", 1, false)];
+  const told = askedServers(state, claimants).map(({ id, told: what, sinceMs, isMoving }) => [
+    id,
+    what,
+    sinceMs,
+    isMoving,
+  ]);
+  expect(told).toEqual([
+    ["a", "all", 5, true],
+    ["b", "nothing", undefined, true],
+    ["n", "since", 5, true],
+    ["o", "part", undefined, true],
+    ["z", "nothing", undefined, false],
+  ]);
+});
+
+test("nobody who is known to run is left out before the time is over", () => {
+  const server = fc.record({
+    moves: fc.boolean(),
+    speaksAt: fc.option(fc.nat(60_000), { nil: undefined }),
+    takesMs: fc.nat(8_000),
+  });
+  fc.assert(
+    fc.property(fc.array(server, { maxLength: 4 }), (servers) => {
+      const at = (now: number) =>
+        hearing(
+          servers.map(({ moves }, id) => node(String(id), moves ? Math.floor(now / 1_000) : 0)),
+          servers.flatMap(({ speaksAt, takesMs }, id) =>
+            speaksAt === undefined || now < speaksAt
+              ? []
+              : [
+                  claimant(
+                    String(id),
+                    1 + Math.floor((now - speaksAt) / 500),
+                    now >= speaksAt + takesMs,
+                  ),
+                ],
+          ),
+        );
+      const state = createAskState(at(0), 0, ASK_TIMES);
+      let now = 250;
+      while (heard(state, at(now), now)) now += 250;
+      expect(now).toBeGreaterThanOrEqual(ASK_TIMES.leastMs);
+      expect(now).toBeLessThanOrEqual(ASK_TIMES.longestMs);
+      const end = at(now);
+      for (const [id, { moves, speaksAt, takesMs }] of servers.entries()) {
+        const isKnown = moves || (speaksAt !== undefined && speaksAt <= now);
+        const hasSpoken = end.claimants.some((one) => one.id === String(id) && one.hasSpoken);
+        if (hasSpoken || !isKnown) continue;
+        // It had its time, or it is slower than anybody waits for.
+        expect(now).toBeGreaterThanOrEqual(ASK_TIMES.mostMs);
+        const isSpeaking = speaksAt !== undefined && speaksAt <= now && now < speaksAt + takesMs;
+        if (isSpeaking) expect(now).toBe(ASK_TIMES.longestMs);
+      }
+    }),
+  );
+});

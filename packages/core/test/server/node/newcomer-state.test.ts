@@ -1,0 +1,103 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  createNewcomerState,
+  isProvedIn,
+  newcomerSaw,
+  unprovedParts,
+} from "../../../src/server/node/newcomer-state.ts";
+import type { NodeRow } from "../../../src/server/node/ports.ts";
+import { NEVER_STOPPED } from "../../../src/server/store/issuing.ts";
+
+const OWN = { id: "own", instance: "own", address: "10.0.0.1:1" };
+const W = 12_000;
+
+function row(id: string, renewals: number, isProved = true, more: Partial<NodeRow> = {}): NodeRow {
+  return {
+    id,
+    instance: id,
+    address: `${id}:1`,
+    version: "",
+    zone: "",
+    startedAtMs: 0,
+    maxOfflineMs: 1_000,
+    renewals: BigInt(renewals),
+    incarnation: "one",
+    obeyed: 0n,
+    traffic: 0n,
+    isProved,
+    ...more,
+  };
+}
+
+function newcomer(patienceMs = W) {
+  const state = createNewcomerState(patienceMs);
+  const sees = (now: number, nodes: readonly NodeRow[] | undefined, isRenewed = true): boolean => {
+    const part = { name: "", incarnation: "one", revision: 1n, isRenewed, nodes };
+    newcomerSaw(state, { ...part, traffic: [], issuing: NEVER_STOPPED }, OWN, now);
+    return isProvedIn(state, "");
+  };
+  return { state, sees };
+}
+
+test("alone in a store it waits for nothing", () => {
+  expect(newcomer().sees(0, [])).toBe(true);
+  expect(newcomer().sees(0, [row("own", 1)])).toBe(true);
+});
+
+test("an earlier life of its own, and other newcomers, are nobody to wait for", () => {
+  const earlier = row("old", 9, true, { instance: "own", address: "10.0.0.1:1" });
+  expect(newcomer().sees(0, [earlier, row("new", 3, false)])).toBe(true);
+});
+
+test("a proved row has to move, and an unproved one says nothing", () => {
+  const { sees } = newcomer();
+  expect(sees(0, [row("a", 5), row("new", 1, false)])).toBe(false);
+  expect(sees(1_000, [row("a", 5), row("new", 2, false)])).toBe(false);
+  expect(sees(2_000, [row("a", 6)])).toBe(true);
+  // What is proved stays so.
+  expect(sees(3_000, [row("b", 6)])).toBe(true);
+});
+
+test("rows that stand still are believed when their time is over, and none when they are gone", () => {
+  const still = newcomer();
+  expect(still.sees(0, [row("a", 5)])).toBe(false);
+  expect(still.sees(W - 1, [row("a", 5)])).toBe(false);
+  expect(unprovedParts(still.state)).toEqual([{ part: "", untilMs: W }]);
+  expect(still.sees(W, [row("a", 5)])).toBe(true);
+  expect(unprovedParts(still.state)).toEqual([]);
+  const gone = newcomer();
+  expect(gone.sees(0, [row("a", 5)])).toBe(false);
+  expect(gone.sees(10, [])).toBe(true);
+});
+
+test("a store that renews nothing proves nothing, however long", () => {
+  const { sees } = newcomer();
+  expect(sees(0, [], false)).toBe(false);
+  expect(sees(W * 2, [row("a", 5)], false)).toBe(false);
+  expect(sees(W * 2, undefined)).toBe(false);
+  // Its time begins with the first look that counts.
+  expect(sees(W * 2, [row("a", 5)])).toBe(false);
+  expect(sees(W * 3 - 1, [row("a", 5)])).toBe(false);
+});
+
+test("without patience it waits for nobody", () => {
+  expect(newcomer(0).sees(0, [row("a", 5)])).toBe(true);
+});
+
+test("no newcomer is proved by newcomers alone while a proved row stands still", () => {
+  const look = fc.record({ others: fc.nat(3), afterMs: fc.integer({ min: 1, max: 3_000 }) });
+  fc.assert(
+    fc.property(fc.array(look, { minLength: 1, maxLength: 12 }), (looks) => {
+      const { sees } = newcomer();
+      let now = 0;
+      sees(now, [row("a", 5)]);
+      for (const { others, afterMs } of looks) {
+        now += afterMs;
+        const unproved = Array.from({ length: others }, (_, at) => row(`n${at}`, now, false));
+        expect(sees(now, [row("a", 5), ...unproved])).toBe(now >= W);
+        if (now >= W) return;
+      }
+    }),
+  );
+});

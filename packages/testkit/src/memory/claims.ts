@@ -1,0 +1,90 @@
+// Who is asked before a MemoryStore is accepted, and what they claim.
+import type {
+  Asked,
+  AskedClaims,
+  CallArgs,
+  Claim,
+  ClaimsAnswer,
+  Hearing,
+  TakenClaims,
+} from "@idmint/core/server";
+import { lostTag, storeUnavailable, withClaims } from "@idmint/core/server";
+import type { MemoryAsk, MemoryDatabase } from "./database.ts";
+
+export function askForClaims(
+  database: MemoryDatabase,
+  ...[nonce, forMs]: CallArgs["askForClaims"]
+): Asked {
+  const now = database.now();
+  const { ask } = database;
+  if (ask !== undefined && ask.expiresAtMs > now) {
+    return { outcome: "busy", forMs: ask.expiresAtMs - now };
+  }
+  database.ask = { nonce, expiresAtMs: now + forMs, claimants: new Map(), claims: new Map() };
+  return { outcome: "asked", hearing: hearClaims(database, nonce) };
+}
+
+export function hearClaims(database: MemoryDatabase, nonce: string): Hearing {
+  const ask = askOf(database, nonce);
+  return {
+    isStanding: ask !== undefined,
+    nodes: [...database.nodes.values()],
+    claimants: claimantsOf(ask),
+  };
+}
+
+export function claim(database: MemoryDatabase, ...[said]: CallArgs["claim"]): ClaimsAnswer {
+  const { nonce, claimant, claims, page, isLast } = said;
+  const ask = askOf(database, nonce);
+  if (ask === undefined) return "not-asked";
+  for (const one of claims) {
+    const row = database.rows.get(one.tag);
+    if (row !== undefined && row.periodStart === one.period && row.floor >= one.last) continue;
+    const key = `${one.tag} ${one.period}`;
+    const known = ask.claims.get(key);
+    if (known === undefined || known.last < one.last) ask.claims.set(key, one);
+  }
+  const known = ask.claimants.get(claimant.id);
+  const pages = Math.max(known?.pages ?? 0, page + 1);
+  const hasSpoken = isLast || known?.hasSpoken === true;
+  ask.claimants.set(claimant.id, { ...claimant, pages, hasSpoken });
+  return "heard";
+}
+
+export function withdrawAsk(database: MemoryDatabase, nonce: string): void {
+  if (database.ask?.nonce === nonce) database.ask = undefined;
+}
+
+/** Raises rows to what was claimed, makes rows of names that were lost, and ends the ask. To be done when periods have begun. */
+export function takeClaims(
+  database: MemoryDatabase,
+  { nonce, isTrusted }: AskedClaims,
+): TakenClaims {
+  const ask = askOf(database, nonce);
+  if (ask === undefined) throw storeUnavailable("the claims that were asked for are gone");
+  const byTag = Map.groupBy(ask.claims.values(), ({ tag }) => tag);
+  let most: TakenClaims["most"];
+  let raised = 0;
+  const rows = new Map(database.rows);
+  const lost = [...byTag].filter(([name]) => !rows.has(name));
+  for (const [name, claims] of lost)
+    rows.set(name, lostTag(name, claims, isTrusted, database.now()));
+  for (const [name, row] of database.rows) {
+    const claimed = withClaims(row, byTag.get(name) ?? ([] as Claim[]), isTrusted);
+    rows.set(name, claimed.row);
+    if (claimed.missing === 0n) continue;
+    raised++;
+    if (most === undefined || claimed.missing > most.by) most = { tag: name, by: claimed.missing };
+  }
+  database.rows = rows;
+  return { raised, most, lost: lost.length, claimants: claimantsOf(ask) };
+}
+
+/** The ask that stands, if it is this one; also when its time is over and no other has taken its place. */
+function askOf({ ask }: MemoryDatabase, nonce: string): MemoryAsk | undefined {
+  return ask?.nonce === nonce ? ask : undefined;
+}
+
+function claimantsOf(ask: MemoryAsk | undefined): Hearing["claimants"] {
+  return [...(ask?.claimants.values() ?? [])].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}

@@ -1,0 +1,339 @@
+import { MAX_ID } from "@idmint/core";
+import {
+  acceptAsking,
+  type Claim,
+  type Claimant,
+  type Claims,
+  type ClaimsAnswer,
+  MAX_CLAIMS,
+  type Store,
+} from "@idmint/core/server";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import { nodeOf, renewalOf } from "./store-suite-nodes.ts";
+import { noonZone } from "./store-suite-periods.ts";
+import {
+  codeOf,
+  granted,
+  grantedOf,
+  NO_CHECK,
+  reasonOf,
+  sequenceOf,
+  settingsOf,
+  type Suite,
+} from "./store-suite-support.ts";
+
+const ASK_MS = 60_000;
+
+/** A server that speaks, defaults filled in. */
+function claimantOf(id: string, more: Partial<Claimant> = {}): Claimant {
+  const { instance, address } = nodeOf(id);
+  return { id, instance, address, sinceMs: 1_750_000_000_000, isWhole: true, ...more };
+}
+
+async function say(
+  store: Store,
+  nonce: string,
+  claims: readonly Claim[],
+  more: Partial<Claims> = {},
+): Promise<ClaimsAnswer> {
+  const said = { nonce, claimant: claimantOf("n1"), claims, page: 0, isLast: true, ...more };
+  for (;;) {
+    // As a server does it: the store's row may be locked for a moment.
+    // oxlint-disable-next-line no-await-in-loop
+    const answer = await store.claim(said);
+    if (answer !== "busy") return answer;
+  }
+}
+
+function of(tag: string, last: bigint, period = ""): Claim {
+  return { tag, period, last };
+}
+
+/** A sequence that begins anew each day. */
+function daily(name: string) {
+  const { timeZone } = noonZone();
+  return sequenceOf(name, { periods: { unit: "DAY", timeZone, keepForMs: 86_400_000 } });
+}
+
+async function ask(store: Store, nonce: string): Promise<void> {
+  expect(await store.askForClaims(nonce, ASK_MS)).toMatchObject({ outcome: "asked" });
+}
+
+async function take(store: Store, nonce: string, gap = 0n, isTrusted = false) {
+  return store.accept(gap, undefined, undefined, undefined, { nonce, isTrusted });
+}
+
+/** What the polls of all databases say is asked. */
+async function askedIn(store: Store): Promise<readonly (string | undefined)[]> {
+  const { parts } = await store.changes({ since: 0n, watched: [], limit: 1 });
+  return [...new Set(parts.map((part) => part.ask))];
+}
+
+async function tagOf(store: Store, name: string) {
+  const [tag] = await store.getTags([name]);
+  if (tag === undefined) throw new Error(`there is no ${name}`);
+  return tag;
+}
+
+/** Registers what a store must do of claims. */
+export function claimCases(suite: Suite): void {
+  const asking: Suite = (title, run) => {
+    suite(title, async (store, open, harness) => {
+      if (harness.asksForClaims !== false) return run(store, open, harness);
+      expect(await store.askForClaims("a", ASK_MS)).toEqual({ outcome: "nobody" });
+    });
+  };
+  askCases(asking);
+  takeCases(asking);
+  periodCases(asking);
+  manyCases(asking);
+}
+
+function askCases(suite: Suite): void {
+  suite(
+    "one ask stands at a time, and every poll has it until it is withdrawn",
+    async (store, open) => {
+      const other = await open();
+      expect(await askedIn(other)).toEqual([undefined]);
+      await ask(store, "one");
+      expect(await askedIn(other)).toEqual(["one"]);
+      const second = await other.askForClaims("two", ASK_MS);
+      expect(second).toMatchObject({ outcome: "busy" });
+      const forMs = second.outcome === "busy" ? second.forMs : 0;
+      expect(forMs).toBeGreaterThan(ASK_MS / 2);
+      expect(forMs).toBeLessThanOrEqual(ASK_MS);
+      // Another one's is not to be ended.
+      await other.withdrawAsk("two");
+      expect(await askedIn(store)).toEqual(["one"]);
+      await store.withdrawAsk("one");
+      expect(await askedIn(other)).toEqual([undefined]);
+      expect((await store.hearClaims("one")).isStanding).toBe(false);
+      await ask(other, "two");
+    },
+  );
+
+  suite("an ask whose time is over is asked no more, and gives way", async (store, open) => {
+    const other = await open();
+    await store.createTag(settingsOf("t"));
+    expect(await store.askForClaims("one", 1)).toMatchObject({ outcome: "asked" });
+    await say(store, "one", [of("t", 50n)]);
+    await sleep(20);
+    expect(await askedIn(other)).toEqual([undefined]);
+    await ask(other, "two");
+    expect(await say(store, "one", [of("t", 60n)])).toBe("not-asked");
+    expect((await other.hearClaims("two")).claimants).toEqual([]);
+    expect(await reasonOf(take(store, "one"))).toBe("STORE_UNAVAILABLE");
+    await take(other, "two");
+    expect((await tagOf(store, "t")).floor).toBe(0n);
+  });
+
+  suite("who asks hears the rows of servers, and how far each has spoken", async (store, open) => {
+    const other = await open();
+    await ask(store, "a");
+    const poll = (count: bigint) =>
+      other.changes({ since: 0n, watched: [], limit: 1, renewal: renewalOf("n1", { count }) });
+    await poll(1n);
+    const before = (await store.hearClaims("a")).nodes.find(({ id }) => id === "n1");
+    expect(before).toMatchObject({
+      instance: nodeOf("n1").instance,
+      address: nodeOf("n1").address,
+    });
+    await poll(2n);
+    const after = (await store.hearClaims("a")).nodes.find(({ id }) => id === "n1");
+    expect(after?.renewals).toBeGreaterThan(before?.renewals ?? 99n);
+    const claimant = claimantOf("n1", { isWhole: false, sinceMs: 7 });
+    const heard = async () => (await store.hearClaims("a")).claimants;
+    expect(await say(other, "a", [], { claimant, isLast: false })).toBe("heard");
+    expect(await heard()).toEqual([{ ...claimant, pages: 1, hasSpoken: false }]);
+    // A page whose answer was lost is sent again.
+    expect(await say(other, "a", [], { claimant, isLast: false })).toBe("heard");
+    expect(await say(other, "a", [], { claimant, page: 1 })).toBe("heard");
+    await say(other, "a", [], { claimant: claimantOf("n0") });
+    expect(await heard()).toEqual([
+      { ...claimantOf("n0"), pages: 1, hasSpoken: true },
+      { ...claimant, pages: 2, hasSpoken: true },
+    ]);
+    const { claims } = await take(store, "a");
+    expect(claims?.claimants).toHaveLength(2);
+    expect(claims?.claimants[1]).toEqual({ ...claimant, pages: 2, hasSpoken: true });
+  });
+}
+
+function takeCases(suite: Suite): void {
+  suite("an accept raises floors to what was claimed, and adds the gap", async (store, open) => {
+    const other = await open();
+    for (const name of ["a", "b", "c"]) await store.createTag(settingsOf(name));
+    await granted(store, "b", { count: 50 });
+    await ask(store, "x");
+    await say(store, "x", [of("a", 7n), of("b", 40n)]);
+    await say(other, "x", [of("a", 1_000n), of("b", 30n)], { claimant: claimantOf("n2") });
+    await say(store, "x", [of("a", 900n)], { claimant: claimantOf("n3") });
+    const { tags, claims } = await take(store, "x", 5n);
+    expect(tags).toBe(3);
+    expect(claims).toMatchObject({ raised: 1, most: { tag: "a", by: 1_000n }, lost: 0 });
+    const floors = (await store.getTags(["a", "b", "c"])).map(({ name, floor }) => [name, floor]);
+    expect(new Map(floors as [string, bigint][])).toEqual(
+      new Map([
+        ["a", 1_005n],
+        ["b", 55n],
+        ["c", 5n],
+      ]),
+    );
+    expect((await granted(other, "a")).base).toBe(1_006n);
+    // They were taken once.
+    expect(await askedIn(store)).toEqual([undefined]);
+    expect(await reasonOf(take(store, "x"))).toBe("STORE_UNAVAILABLE");
+    await ask(store, "y");
+    expect((await take(store, "y")).claims).toMatchObject({ raised: 0, claimants: [] });
+  });
+
+  suite(
+    "what was claimed without an ask, or for another one, counts for nothing",
+    async (store) => {
+      await store.createTag(settingsOf("t"));
+      expect(await say(store, "a", [of("t", 90n)])).toBe("not-asked");
+      await ask(store, "b");
+      expect(await say(store, "a", [of("t", 90n)])).toBe("not-asked");
+      expect(await reasonOf(take(store, "a"))).toBe("STORE_UNAVAILABLE");
+      expect((await take(store, "b")).claims).toMatchObject({ raised: 0, claimants: [] });
+      expect((await tagOf(store, "t")).floor).toBe(0n);
+      // An accept that asks nobody takes nothing.
+      await ask(store, "c");
+      await say(store, "c", [of("t", 90n)]);
+      expect((await store.accept(0n)).claims).toBe(undefined);
+      expect((await tagOf(store, "t")).floor).toBe(0n);
+    },
+  );
+
+  suite("a claim that reaches the end of a tag is taken only when it is trusted", async (store) => {
+    await store.createTag(settingsOf("t", { ceiling: 100n }));
+    const { epoch } = await tagOf(store, "t");
+    await ask(store, "a");
+    await say(store, "a", [of("t", 100n)]);
+    expect(await codeOf(take(store, "a"))).toBe("INVALID_ARGUMENT");
+    expect(await tagOf(store, "t")).toMatchObject({ floor: 0n, epoch });
+    // Of several databases some may have been accepted, so servers are asked again.
+    await store.withdrawAsk("a");
+    await ask(store, "b");
+    await say(store, "b", [of("t", 100n)]);
+    await take(store, "b", 0n, true);
+    expect((await tagOf(store, "t")).floor).toBe(100n);
+    // A tag that had ended has no floor below a claim.
+    await ask(store, "c");
+    await say(store, "c", [of("t", 100n)]);
+    expect((await take(store, "c")).claims).toMatchObject({ raised: 0 });
+  });
+
+  suite("a name that the store has lost begins above what was claimed of it", async (store) => {
+    await ask(store, "a");
+    await say(store, "a", [of("gone", 500n), of("daily", 9n, "2026-03-01")]);
+    const { claims } = await take(store, "a", 10n);
+    expect(claims).toMatchObject({ raised: 0, lost: 2 });
+    expect(await tagOf(store, "gone")).toMatchObject({ state: "DELETED", floor: 510n });
+    const made = await store.createTag(settingsOf("gone"));
+    expect(made.version).toBeGreaterThan(0n);
+    expect((await granted(store, "gone")).base).toBe(511n);
+    await store.createTag(daily("daily"));
+    expect((await grantedOf(store, "daily")).base).toBe(20n);
+  });
+}
+
+function periodCases(suite: Suite): void {
+  suite("a claim counts for its period", async (store, _open, harness) => {
+    await store.createTag(daily("d"));
+    const { period } = await grantedOf(store, "d", 10);
+    const today = period?.start ?? "";
+    await ask(store, "a");
+    await say(store, "a", [of("d", 99n, "2001-01-01"), of("d", 30n, today)]);
+    expect((await take(store, "a", 1n)).claims).toMatchObject({ raised: 1, most: { by: 20n } });
+    expect(await tagOf(store, "d")).toMatchObject({ periodStart: today, floor: 31n });
+    // The store is from yesterday, and servers were granted ids of today.
+    await harness.shiftPeriods(-1);
+    await ask(store, "b");
+    await say(store, "b", [of("d", 44n, today)]);
+    await take(store, "b", 1n);
+    expect(await tagOf(store, "d")).toMatchObject({ periodStart: today, floor: 45n });
+  });
+
+  suite(
+    "a claim of a period that an operator went back from is kept for it",
+    async (store, _open, harness) => {
+      await store.createTag(daily("d"));
+      const { period } = await grantedOf(store, "d", 10);
+      const today = period?.start ?? "";
+      // The clock had been a day ahead.
+      await harness.shiftPeriods(1);
+      const [ahead] = await store.getTags(["d"]);
+      const tomorrow = ahead?.periodStart ?? "";
+      expect(tomorrow > today).toBe(true);
+      await store.returnToPeriod("d", { start: today, floor: 5n }, { expectedRevision: NO_CHECK });
+      await ask(store, "a");
+      await say(store, "a", [of("d", 50n, tomorrow)]);
+      await take(store, "a", 2n);
+      const tag = await tagOf(store, "d");
+      expect(tag).toMatchObject({ periodStart: today, floor: 7n });
+      expect(tag.otherPeriods?.find(({ start }) => start === tomorrow)?.lastId).toBe(52n);
+    },
+  );
+}
+
+function manyCases(suite: Suite): void {
+  suite("claims of many tags come in pages, from several servers at once", async (store, open) => {
+    const names = Array.from({ length: MAX_CLAIMS + 200 }, (_, at) => `t${at}`);
+    await Promise.all(names.slice(0, 3).map((name) => store.createTag(settingsOf(name))));
+    await ask(store, "a");
+    const speak = async (id: string, plus: bigint) => {
+      const handle = await open();
+      const claimant = claimantOf(id);
+      const all = names.map((name, at) => of(name, BigInt(at) + plus));
+      const pages = [all.slice(0, MAX_CLAIMS), all.slice(MAX_CLAIMS)];
+      for (const [page, claims] of pages.entries()) {
+        const isLast = page === pages.length - 1;
+        expect(await say(handle, "a", claims, { claimant, page, isLast })).toBe("heard");
+      }
+    };
+    const work = [speak("n1", 5n), speak("n2", 9n), speak("n3", 2n)];
+    // Operators change tags meanwhile.
+    for (const name of names.slice(0, 3)) {
+      await store.setTagState(name, "PAUSED", NO_CHECK);
+      await store.setTagState(name, "ACTIVE", NO_CHECK);
+    }
+    await Promise.all(work);
+    const { claims } = await take(store, "a");
+    expect(claims).toMatchObject({ raised: 3, lost: names.length - 3 });
+    expect((await granted(store, "t2")).base).toBe(12n);
+    expect(await tagOf(store, `t${MAX_CLAIMS + 100}`)).toMatchObject({
+      floor: BigInt(MAX_CLAIMS) + 109n,
+    });
+  });
+
+  suite("an accept takes what is said while it waits", async (store, open) => {
+    const other = await open();
+    await store.createTag(settingsOf("t"));
+    const times = { leastMs: 50, mostMs: 5_000, longestMs: 10_000, pauseMs: 1_000 };
+    const clock = { now: () => performance.now() };
+    const timers = {
+      after: (ms: number, run: () => void) => {
+        const timer = setTimeout(run, ms);
+        return () => clearTimeout(timer);
+      },
+    };
+    const accepting = acceptAsking({ store, clock, timers, nonce: "a", times }, { gap: 1n });
+    let answer: ClaimsAnswer = "not-asked";
+    const startedAt = performance.now();
+    while (answer !== "heard" && performance.now() - startedAt < 5_000) {
+      answer = await other.claim({
+        nonce: "a",
+        claimant: claimantOf("n1"),
+        claims: [of("t", MAX_ID - 5n)],
+        page: 0,
+        isLast: true,
+      });
+    }
+    const report = await accepting;
+    expect(report).toMatchObject({ tags: 1, claims: { raised: 1, lost: 0 } });
+    expect(report.claims?.servers).toMatchObject([{ id: "n1", told: "all" }]);
+    expect((await tagOf(store, "t")).floor).toBe(MAX_ID - 4n);
+  });
+}
