@@ -106,11 +106,11 @@ function medianOf(cell: string): string {
   return cell.replace(/ \(.*\)$/, "");
 }
 
-/** A row of a figure with a bar: medians alone. */
+/** A row of a figure with a bar: medians alone, and what it is compared with where there is a ratio. */
 function cellsOf(summary: Summary): readonly string[] {
   const [text = "", ours = "", peer = "", ratio = "", bar = "", verdict] = columns(summary);
   const judged = verdict === "missed" ? `${bar}, **missed**` : bar;
-  return [text, medianOf(ours), peer, medianOf(ratio), judged];
+  return [text, medianOf(ours), summary.peer ?? peer, medianOf(ratio), judged];
 }
 
 function sectionOf(
