@@ -28,22 +28,9 @@ export interface UnguessableOptions {
  */
 export function unguessableIds(options: UnguessableOptions): UnguessableIds {
   const { tag, ceiling, keyDigits = 1 } = options;
-  const kind = {
-    kind: "segment",
-    start: 1n,
-    min: 1,
-    max: 1,
-    holdForMs: 1_000,
-    maxAgeMs: 1_000,
-  } as const;
   const keys = Object.entries(options.keys).map(([number, key]): [number, KeyedPermutation] => {
     const keyId = Number(number);
-    const settings = {
-      kind,
-      order: "UNORDERED",
-      ceiling,
-      unguessable: { keyId, keyDigits },
-    } as const;
+    const settings = { order: "UNORDERED", ceiling, unguessable: { keyId, keyDigits } } as const;
     assertNoViolations(...unguessableViolations("options", settings));
     if (![16, 24, 32].includes(key.length))
       throw invalidField("options.keys", `must be 16, 24 or 32 bytes long, got ${key.length}`);

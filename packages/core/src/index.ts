@@ -57,6 +57,7 @@ export {
   maxIdOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
+  type SnowflakeParts,
   tickAt,
   timeOf,
 } from "./snowflake/layout.ts";

@@ -20,8 +20,9 @@ export type { RedisSnowflakeKind } from "./redis-snowflake.ts";
 export type { SegmentKind } from "./segment.ts";
 export type { Periods, PeriodUnit, SequenceKind } from "./sequence.ts";
 export { durationText } from "./settling.ts";
-export type { ClockPolicy, SnowflakeKind } from "./snowflake.ts";
+export { type ClockPolicy, type SnowflakeKind, snowflakeLayoutOf } from "./snowflake.ts";
 export {
+  type Bits,
   type Field,
   type Fields,
   HELD_FOR_EVER_MS,
@@ -33,14 +34,19 @@ export {
 } from "./spec.ts";
 export {
   type AnyKind,
+  comesFrom,
+  countsToFloor,
+  isCounted,
   KIND_NAMES,
   type KindDraft,
   type KindName,
   KINDS,
+  asKind,
   specOf,
   type TagKind,
   valueOf,
   valuesOf,
+  whyNotHidden,
   withValues,
 } from "./table.ts";
 export { MAX_SLOTS, type TicketKind } from "./ticket.ts";

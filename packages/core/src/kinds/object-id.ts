@@ -13,6 +13,8 @@ export interface ObjectIdDraft {
   readonly variant?: ObjectIdKind["variant"] | "UNKNOWN" | undefined;
 }
 
+/** An ObjectId begins with 32 bits of seconds since 1970. */
+const TIME_END_MS = 2 ** 32 * 1_000;
 const VARIANTS: readonly ObjectIdKind["variant"][] = ["CLASSIC", "MACHINE_PROCESS"];
 
 const FIELDS: FieldsOf<ObjectIdDraft> = {
@@ -30,6 +32,10 @@ export const OBJECT_ID: KindSpec<"object_id", ObjectIdDraft, ObjectIdKind> = {
   orders: ["UNORDERED"],
   whyOrders: "each server makes them by itself",
   ids: "text",
+  composed: undefined,
+  timeEndMs: () => TIME_END_MS,
+  isOfNames: () => false,
+  issuesToFloor: false,
   reportsIssued: true,
   isLayout: false,
   fields: FIELDS,

@@ -1,5 +1,8 @@
 import { MAX_ID } from "../limits.ts";
 
+export const TIME_BITS = 41;
+export const SHARD_BITS = 12;
+export const COUNTER_BITS = 10;
 /** Ids of one shard that share a millisecond. */
 export const COUNTERS_PER_MS = 1_024;
 /** Largest shard number. */
@@ -9,11 +12,10 @@ export const MAX_AHEAD_MS = 50;
 /** Most ids of one call: they and what is left of a millisecond fit the time that ids may be ahead. */
 export const MAX_SNOWFLAKE_COUNT: number = MAX_AHEAD_MS * COUNTERS_PER_MS;
 
-const SHARD_BITS = 12n;
-const COUNTER_BITS = 10n;
-const TIME_SHIFT = SHARD_BITS + COUNTER_BITS;
-/** The last millisecond since the origin that 41 bits hold. */
-const MAX_TIME = 2 ** 41 - 1;
+const COUNTER_SHIFT = BigInt(COUNTER_BITS);
+const TIME_SHIFT = BigInt(SHARD_BITS + COUNTER_BITS);
+/** The last millisecond since the origin that the bits hold. */
+const MAX_TIME = 2 ** TIME_BITS - 1;
 
 /**
  * A place in the order of ids of one shard: milliseconds since 1970 × 1,024 + counter. Exact as a number, and so in
@@ -58,7 +60,7 @@ export function composeId(
   if (!isWithin(time, MAX_TIME)) throw new RangeError(`${atMs} is out of the ids' time`);
   if (!isWithin(shard, MAX_SNOWFLAKE_SHARD)) throw new RangeError(`${shard} is no shard`);
   if (!isWithin(counter, COUNTERS_PER_MS - 1)) throw new RangeError(`${counter} is no counter`);
-  return (BigInt(time) << TIME_SHIFT) | (BigInt(shard) << COUNTER_BITS) | BigInt(counter);
+  return (BigInt(time) << TIME_SHIFT) | (BigInt(shard) << COUNTER_SHIFT) | BigInt(counter);
 }
 
 /** The parts an id was composed of. */
@@ -66,7 +68,7 @@ export function decomposeId(timeOriginMs: number, id: bigint): RedisSnowflakePar
   if (id < 0n || id > MAX_ID) throw new RangeError(`${id} is no id`);
   return {
     atMs: Number(id >> TIME_SHIFT) + timeOriginMs,
-    shard: Number((id >> COUNTER_BITS) & BigInt(MAX_SNOWFLAKE_SHARD)),
+    shard: Number((id >> COUNTER_SHIFT) & BigInt(MAX_SNOWFLAKE_SHARD)),
     counter: Number(id & BigInt(COUNTERS_PER_MS - 1)),
   };
 }

@@ -1,8 +1,16 @@
-import { lifeEndMs, MAX_SNOWFLAKE_SHARD } from "./redis-snowflake-layout.ts";
+import {
+  composeId,
+  COUNTER_BITS,
+  COUNTERS_PER_MS,
+  lifeEndMs,
+  MAX_SNOWFLAKE_SHARD,
+  SHARD_BITS,
+  TIME_BITS,
+} from "./redis-snowflake-layout.ts";
 import { DEFAULT_TIME_ORIGIN_MS } from "../snowflake/layout.ts";
 import { integerFrom, textFrom } from "./row.ts";
 import { settling } from "./settling.ts";
-import type { FieldsOf, KindContext, KindSpec } from "./spec.ts";
+import type { Composed, FieldsOf, KindContext, KindSpec } from "./spec.ts";
 
 /** Settings of a tag of kind redis_snowflake, defaults filled in. */
 export interface RedisSnowflakeKind {
@@ -61,12 +69,40 @@ function settle(draft: RedisSnowflakeDraft, context: KindContext): RedisSnowflak
   return { kind: "redis_snowflake", shard, timeOriginMs, redisServer: redisServer ?? "" };
 }
 
+const COMPOSED: Composed<RedisSnowflakeKind> = {
+  bits: () => [
+    { name: "time", bits: TIME_BITS },
+    { name: "shard", bits: SHARD_BITS },
+    { name: "counter", bits: COUNTER_BITS },
+  ],
+  idsPerSecond: () => BigInt(COUNTERS_PER_MS * 1_000),
+  examples: (settings, nowMs) => [
+    composeId(settings, nowMs, 0),
+    composeId(settings, lifeEndMs(settings.timeOriginMs), COUNTERS_PER_MS - 1),
+  ],
+  layout: ({ timeOriginMs }) => ({
+    timeUnitMs: 1,
+    timeOriginMs,
+    timeBits: TIME_BITS,
+    extensionBits: 0,
+    dataCenterBits: 0,
+    workerBits: SHARD_BITS,
+    sequenceBits: COUNTER_BITS,
+  }),
+  own: ({ shard }) => ({ worker: shard }),
+  isShown: false,
+};
+
 export const REDIS_SNOWFLAKE: KindSpec<"redis_snowflake", RedisSnowflakeDraft, RedisSnowflakeKind> =
   {
     name: "redis_snowflake",
     orders: ["UNORDERED"],
     whyOrders: "its ids follow the clock of Redis",
     ids: "number",
+    composed: COMPOSED,
+    timeEndMs: ({ timeOriginMs }) => lifeEndMs(timeOriginMs) + 1,
+    isOfNames: () => false,
+    issuesToFloor: true,
     reportsIssued: true,
     isLayout: true,
     fields: FIELDS,

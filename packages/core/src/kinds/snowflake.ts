@@ -1,5 +1,6 @@
 import {
   DEFAULT_TIME_ORIGIN_MS,
+  encode,
   endOf,
   idsPerSecond,
   LAYOUT_RANGES,
@@ -7,11 +8,12 @@ import {
   maxIdOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
+  tickAt,
 } from "../snowflake/layout.ts";
 import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "../worker/limits.ts";
 import { integerFrom, oneOf, textFrom } from "./row.ts";
 import { type Settling, settling } from "./settling.ts";
-import type { Field, FieldsOf, Json, KindContext, KindSpec } from "./spec.ts";
+import type { Composed, Field, FieldsOf, Json, KindContext, KindSpec } from "./spec.ts";
 
 /**
  * What a worker does when its clock went back further than its reservation reaches and than is waited for: refuse until
@@ -171,7 +173,8 @@ const FIELDS: FieldsOf<SnowflakeDraft> = {
   },
 };
 
-function layoutOf(draft: LayoutDraft | undefined): SnowflakeLayout {
+/** A layout as a caller wrote it, with what it leaves out. */
+export function snowflakeLayoutOf(draft: LayoutDraft | undefined): SnowflakeLayout {
   if (draft === undefined) return DEFAULT_LAYOUT;
   return {
     timeUnitMs: draft.time_unit ?? DEFAULT_LAYOUT.timeUnitMs,
@@ -186,7 +189,7 @@ function layoutOf(draft: LayoutDraft | undefined): SnowflakeLayout {
 
 function settle(draft: SnowflakeDraft, context: KindContext): SnowflakeKind {
   const of = settling(draft, FIELDS, context);
-  const layout = layoutOf(draft.layout);
+  const layout = snowflakeLayoutOf(draft.layout);
   const { violations, nowMs } = context;
   const allowShortLife = draft.allow_short_life ?? false;
   const wrong = layoutViolations("tag.snowflake.layout", layout, { nowMs, allowShortLife });
@@ -230,7 +233,7 @@ function placeOf(
   const notHere =
     "cannot be WORKER_REGISTRY_REDIS here: this server is not configured with redis.urls";
   of.check(redisServer !== undefined, "registry", notHere, "NOT_CONFIGURED");
-  const { workerBits } = layoutOf(draft.layout);
+  const { workerBits } = snowflakeLayoutOf(draft.layout);
   if (workerBits > MAX_REDIS_WORKER_BITS) {
     const field = "tag.snowflake.layout.worker_bits";
     const description = `must be at most ${MAX_REDIS_WORKER_BITS} with the registry in Redis, got ${workerBits}`;
@@ -301,11 +304,38 @@ function read(json: Json): SnowflakeKind {
   };
 }
 
+const COMPOSED: Composed<SnowflakeKind> = {
+  bits: ({ layout }) =>
+    [
+      { name: "time", bits: layout.timeBits },
+      { name: "extension", bits: layout.extensionBits },
+      { name: "data_center", bits: layout.dataCenterBits },
+      { name: "worker", bits: layout.workerBits },
+      { name: "sequence", bits: layout.sequenceBits },
+    ].filter(({ bits }) => bits > 0),
+  idsPerSecond: ({ layout }) => {
+    const workers = 2n ** BigInt(layout.dataCenterBits + layout.workerBits);
+    return BigInt(idsPerSecond(layout)) * workers;
+  },
+  examples: ({ layout, dataCenter }, nowMs) => {
+    const none = { extension: 0, worker: 0, sequence: 0 };
+    const now = encode(layout, { tick: tickAt(layout, nowMs), dataCenter, ...none });
+    return [now, maxIdOf(layout)];
+  },
+  layout: ({ layout }) => layout,
+  own: ({ dataCenter }) => ({ dataCenter }),
+  isShown: true,
+};
+
 export const SNOWFLAKE: KindSpec<"snowflake", SnowflakeDraft, SnowflakeKind> = {
   name: "snowflake",
   orders: ["UNORDERED"],
   whyOrders: "each worker makes them by its own clock",
   ids: "number",
+  composed: COMPOSED,
+  timeEndMs: ({ layout }) => endOf(layout),
+  isOfNames: () => false,
+  issuesToFloor: false,
   reportsIssued: true,
   isLayout: true,
   fields: FIELDS,

@@ -1,4 +1,5 @@
 import type { FieldViolation } from "../errors.ts";
+import type { SnowflakeLayout, SnowflakeParts } from "../snowflake/layout.ts";
 
 /** How the ids of a tag are ordered in time; see docs/guarantees.md. */
 export type Order = "UNORDERED" | "PER_CLIENT" | "STRICT";
@@ -82,6 +83,27 @@ export interface KindContext {
 /** Why a tag cannot be made over a deleted one of its name. */
 type Conflict = Pick<FieldViolation, "description" | "field">;
 
+/** A field of the bits of an id. */
+export interface Bits {
+  readonly name: string;
+  readonly bits: number;
+}
+
+/** Numbers that are composed of a time and more. */
+export interface Composed<Settings> {
+  /** From the highest bit down, without those that have none. */
+  bits(settings: Settings): readonly Bits[];
+  /** Most ids a second, of all that make them at the same time. */
+  idsPerSecond(settings: Settings): bigint;
+  /** An id of this time, and the last one. */
+  examples(settings: Settings, nowMs: number): readonly [now: bigint, last: bigint];
+  layout(settings: Settings): SnowflakeLayout;
+  /** The parts that an id has unless it is told. */
+  own(settings: Settings): Partial<SnowflakeParts>;
+  /** Whether a format may show the parts. */
+  readonly isShown: boolean;
+}
+
 /**
  * A kind of tag. A `draft` is what a caller wrote: everything may be left out or wrong. `settings` are complete and good.
  */
@@ -92,6 +114,14 @@ export interface KindSpec<Name extends string, Draft, Settings> {
   /** Why it has no others. */
   readonly whyOrders: string;
   readonly ids: "number" | "text";
+  /** Undefined: its ids are counted, or text. */
+  readonly composed: Composed<Settings> | undefined;
+  /** When the bits of the time in its ids run out, milliseconds since 1970; undefined: they hold none, or none that matters. */
+  timeEndMs(settings: Settings): number | undefined;
+  /** Whether callers give the name that an id is made of. */
+  isOfNames(settings: Settings): boolean;
+  /** Whether the floor of its row says up to which id some may have been issued, and not only what operators raised. */
+  readonly issuesToFloor: boolean;
   /** Whether the store hears of the first id, and counts versions from then on. */
   readonly reportsIssued: boolean;
   /** Whether ids of other settings are other numbers, so that a change of them must begin an epoch. */

@@ -62,6 +62,60 @@ export function specOf({ kind }: { readonly kind: KindName }): AnyKind {
   return KINDS[kind];
 }
 
+/**
+ * What ids of a kind come from: segments that servers and SDKs hold; a counter that is asked for each call; ticket databases;
+ * a lease of a worker id; whoever is asked, by itself.
+ */
+const COME_FROM = {
+  segment: "segments",
+  sequence: "counter",
+  redis_snowflake: "counter",
+  ticket: "tickets",
+  snowflake: "lease",
+  uuid: "itself",
+  object_id: "itself",
+} as const;
+
+type Origin = (typeof COME_FROM)[KindName];
+type KindFrom<From extends Origin> = {
+  [Name in KindName]: (typeof COME_FROM)[Name] extends From ? Name : never;
+}[KindName];
+
+/** Whether ids of a kind come from there. */
+export function comesFrom<Of extends { readonly kind: KindName }, From extends Origin>(
+  settings: Of,
+  from: From,
+): settings is Of & { readonly kind: KindFrom<From> } {
+  return COME_FROM[settings.kind] === from;
+}
+
+/** Whether the ids of a kind are numbers that follow each other up to the ceiling. */
+export function isCounted(settings: { readonly kind: KindName }): boolean {
+  const { ids, composed } = specOf(settings);
+  return ids === "number" && composed === undefined;
+}
+
+/** Whether they follow each other up to the floor of its row, so that the row says how many are gone. */
+export function countsToFloor(settings: { readonly kind: KindName }): boolean {
+  return isCounted(settings) && specOf(settings).issuesToFloor;
+}
+
+/** Why no tag of a kind has unguessable ids; undefined: some may. */
+export function whyNotHidden(settings: { readonly kind: KindName }): string | undefined {
+  if (!isCounted(settings)) return "its ids are no numbers counted from 1";
+  if (specOf(settings).orders.includes("UNORDERED")) return undefined;
+  return "its ids have an order, and unguessable ids have none";
+}
+
+/** Settings that must be of a kind, for what was made for tags of it. */
+export function asKind<Name extends KindName>(
+  settings: TagKind,
+  name: Name,
+): Extract<TagKind, { readonly kind: Name }> {
+  if (settings.kind !== name) throw new Error(`settings of kind ${settings.kind}, not ${name}`);
+  return settings as Extract<TagKind, { readonly kind: Name }>;
+}
+
 /** The settings as values of their fields; see `draftOf` of the kind. */
 export function valuesOf(settings: TagKind): Values {
   return specOf(settings).draftOf(settings) as unknown as Values;

@@ -131,6 +131,11 @@ export const UUID: KindSpec<"uuid", UuidDraft, UuidKind> = {
   orders: ["UNORDERED"],
   whyOrders: "each server makes them by itself",
   ids: "text",
+  composed: undefined,
+  // Some versions hold a time, which lasts for thousands of years.
+  timeEndMs: () => undefined,
+  isOfNames: (settings) => "namespace" in settings,
+  issuesToFloor: false,
   reportsIssued: true,
   isLayout: false,
   fields: FIELDS,

@@ -133,7 +133,7 @@ export { type Claimed, lostTag, withClaims } from "./claims/claimed-state.ts";
 export * from "./claims/ports.ts";
 export { omitStacks } from "../errors.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
-export { textFormatOf } from "./format/of-tag.ts";
+export { hidingViolations, textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { parseTemplate } from "./format/template.ts";
 export { zoneOffsets } from "./format/zone-offsets.ts";

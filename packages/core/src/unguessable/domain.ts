@@ -1,7 +1,6 @@
 import { type FieldViolation, IdmintError } from "../errors.ts";
 import { MAX_ID } from "../limits.ts";
 import type { Order } from "../kinds/spec.ts";
-import type { TagKind } from "../kinds/table.ts";
 
 /** Fewest numbers that are permuted: with fewer, trying all is no work (NIST SP 800-38G Rev. 1). */
 const MIN_DOMAIN = 1_000_000n;
@@ -49,30 +48,19 @@ export function idRange(domain: UnguessableDomain): { readonly min: bigint; read
   };
 }
 
-/** What keeps the ids of a tag from being unguessable, by field below `field`; empty when nothing does. */
+/**
+ * What keeps the ids of a tag from being unguessable, by field below `field`; empty when nothing does. Its kind may: see
+ * `hidingViolations`.
+ */
 export function unguessableViolations(
   field: string,
   settings: {
-    readonly kind: TagKind;
     readonly order: Order;
     readonly ceiling: bigint;
     readonly unguessable: { readonly keyId: number; readonly keyDigits: number };
   },
 ): FieldViolation[] {
-  const { kind, order, ceiling, unguessable } = settings;
-  if (kind.kind !== "segment" && kind.kind !== "ticket") {
-    const why =
-      "start" in kind
-        ? "its ids have an order, and unguessable ids have none"
-        : "its ids are no numbers counted from 1";
-    return [
-      {
-        field,
-        description: `must be empty for kind ${kind.kind}: ${why}`,
-        reason: "FIELD_CONFLICT",
-      },
-    ];
-  }
+  const { order, ceiling, unguessable } = settings;
   if (order !== "UNORDERED") {
     const description = `must be empty for order ${order}: unguessable ids have no order`;
     return [{ field, description, reason: "FIELD_CONFLICT" }];

@@ -4,15 +4,6 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { domainOf, hide, idRange, keyAndRest, reveal } from "../../src/unguessable/domain.ts";
 
-const segment = {
-  kind: "segment",
-  start: 1n,
-  min: 1,
-  max: 1,
-  holdForMs: 1_000,
-  maxAgeMs: 1_000,
-} as const;
-
 /** One-to-one on all numerals, and other than nothing: a rotation of the whole number. */
 function rotation(radix: number, by: bigint): Permutation {
   const base = BigInt(radix);
@@ -109,15 +100,12 @@ test("a permutation that never comes back to the domain ends in an error", () =>
 });
 
 const good = {
-  kind: segment,
   order: "UNORDERED",
   ceiling: 1_000_000n,
   unguessable: { keyId: 1, keyDigits: 1 },
 } as const;
-const sequence = { kind: "sequence", start: 1n, periods: undefined, redis: undefined } as const;
 
 test.each([
-  ["kind sequence", { ...good, kind: sequence, order: "STRICT" as const }, "tag.unguessable"],
   ["order PER_CLIENT", { ...good, order: "PER_CLIENT" as const }, "tag.unguessable"],
   ["fewer numbers could all be tried", { ...good, ceiling: 999_999n }, "tag.ceiling"],
   ["must be at most", { ...good, ceiling: MAX_ID }, "tag.ceiling"],

@@ -1,3 +1,4 @@
+import { comesFrom } from "@idmint/core/kinds";
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../../api/client.ts";
@@ -38,7 +39,8 @@ async function lookUp(tag: string, id: string, signal: AbortSignal): Promise<Ans
   const isText = kind !== undefined && answersText(got.tag ?? {}, kind);
   const value = idValue(id, isText);
   const decoded = await call("IdService", "decodeId", { tag, ...value }, { signal });
-  if (kind !== "segment" || !may("observe", tag)) return { decoded, found: undefined };
+  const hasLedger = kind !== undefined && comesFrom({ kind }, "segments");
+  if (!hasLedger || !may("observe", tag)) return { decoded, found: undefined };
   try {
     const found = await call("TagService", "lookupId", { tag, ...value }, { signal });
     return { decoded, found };

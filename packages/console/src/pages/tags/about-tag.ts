@@ -1,7 +1,7 @@
 // What the dialogs of a tag say of it.
-import { durationText } from "@idmint/core/kinds";
-import { memoryMsOf } from "@idmint/core/server";
-import { kindOf, settingsOfTag, type TagJson } from "./model/tag-values.ts";
+import { durationText, redisServerOf } from "@idmint/core/kinds";
+import { memoryMsOf, periodsOf } from "@idmint/core/server";
+import { knownSettings, type TagJson } from "./model/tag-values.ts";
 
 export interface TagDialogProps {
   /** The tag as it was when the dialog opened. */
@@ -9,13 +9,20 @@ export interface TagDialogProps {
   readonly onClose: () => void;
 }
 
-/** The Redis server that a tag counts on; empty: none. */
-export function redisServerOf({ sequence, snowflake, redisSnowflake }: TagJson): string {
-  return (sequence ?? snowflake ?? redisSnowflake)?.redisServer ?? "";
+/** The Redis server that a tag counts on; undefined: none. */
+export function redisServerOfTag(tag: TagJson): string | undefined {
+  const settings = knownSettings(tag);
+  return settings === undefined ? undefined : redisServerOf(settings);
+}
+
+/** Whether the ids of a tag begin again in each period. */
+export function hasPeriods(tag: TagJson): boolean {
+  const settings = knownSettings(tag);
+  return settings !== undefined && periodsOf(settings) !== undefined;
 }
 
 /** How long callers go on by themselves with what they hold. */
 export function memoryText(tag: TagJson): string {
-  const kind = kindOf(tag);
-  return durationText(kind === undefined ? 0 : memoryMsOf(settingsOfTag(tag, kind)));
+  const settings = knownSettings(tag);
+  return durationText(settings === undefined ? 0 : memoryMsOf(settings));
 }

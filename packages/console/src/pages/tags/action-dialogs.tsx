@@ -8,7 +8,7 @@ import { CheckField, TextField } from "../../parts/field.tsx";
 import { say } from "../../parts/toasts.tsx";
 import { countText } from "../../text/format.ts";
 import { t } from "../../text/text.ts";
-import { memoryText, redisServerOf, type TagDialogProps } from "./about-tag.ts";
+import { memoryText, redisServerOfTag, type TagDialogProps } from "./about-tag.ts";
 import { actionLine } from "./model/lines.ts";
 
 const WHOLE = /^\d{1,19}$/;
@@ -130,7 +130,7 @@ export function MoveDialog({ tag, onClose }: TagDialogProps): JSX.Element {
       <p>{t("move.text")}</p>
       <TextField
         label={t("move.to")}
-        help={t("move.to_help", { server: redisServerOf(tag) })}
+        help={t("move.to_help", { server: redisServerOfTag(tag) ?? "" })}
         value={typed.value}
         autoFocus
         onInput={(value) => {

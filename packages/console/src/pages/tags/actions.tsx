@@ -1,3 +1,4 @@
+import { isCounted } from "@idmint/core/kinds";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
@@ -6,7 +7,7 @@ import { say } from "../../parts/toasts.tsx";
 import { may } from "../../state/sign-in.ts";
 import { t } from "../../text/text.ts";
 import { AdvanceDialog, MoveDialog, ReturnDialog } from "./action-dialogs.tsx";
-import { memoryText, redisServerOf, type TagDialogProps } from "./about-tag.ts";
+import { hasPeriods, memoryText, redisServerOfTag, type TagDialogProps } from "./about-tag.ts";
 import { EditDialog } from "./edit-dialog.tsx";
 import { actionLine } from "./model/lines.ts";
 import { kindOf, type TagJson } from "./model/tag-values.ts";
@@ -24,26 +25,22 @@ export type ActionName =
 
 /** What the caller may do with a tag now. What it may not, or what makes no sense, is not offered. */
 export function actionsOf(tag: TagJson): readonly ActionName[] {
-  const { name, state, sequence, period } = tag;
+  const { name, state, period } = tag;
   if (state === "TAG_STATE_DELETED") return [];
   const isPaused = state === "TAG_STATE_PAUSED";
   const kind = kindOf(tag);
-  const hasPeriods = (sequence?.period ?? NO_PERIOD) !== NO_PERIOD;
-  const isCounted = kind === "segment" || kind === "sequence" || kind === "ticket";
   const own: readonly ActionName[] = may("issue", name) && !isPaused ? ["test"] : [];
   if (!may("admin", name)) return own;
   return [
     ...own,
     ...(kind === undefined ? [] : (["edit"] as const)),
     isPaused ? "resume" : "pause",
-    ...(isCounted || kind === undefined ? (["advance"] as const) : []),
-    ...(hasPeriods && period !== "" ? (["return"] as const) : []),
-    ...(redisServerOf(tag) === "" ? [] : (["move"] as const)),
+    ...(kind === undefined || isCounted({ kind }) ? (["advance"] as const) : []),
+    ...(hasPeriods(tag) && period !== "" ? (["return"] as const) : []),
+    ...(redisServerOfTag(tag) === undefined ? [] : (["move"] as const)),
     "delete",
   ];
 }
-
-const NO_PERIOD = "PERIOD_UNIT_UNSPECIFIED";
 
 /**
  * The dialog of an action. It is about the tag as it was when the dialog opened: the etag of then makes the server refuse where

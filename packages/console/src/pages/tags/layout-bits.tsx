@@ -1,6 +1,6 @@
+import type { Bits } from "@idmint/core/kinds";
 import type { JSX } from "preact";
 import { t, tOr } from "../../text/text.ts";
-import type { Bits } from "./model/bits.ts";
 
 /** The bits of an id from the highest down, as wide as they are many. */
 export function LayoutBits({ bits }: { readonly bits: readonly Bits[] }): JSX.Element {

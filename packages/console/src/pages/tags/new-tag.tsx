@@ -95,7 +95,6 @@ function KindForm({ kind, query }: FormProps): JSX.Element {
             onRate={(text) => {
               rate.value = text;
             }}
-            withoutSamples={withoutSamples(kind, values)}
           />
           <Rest error={sending.error} others={said.others} />
           <Button type="submit" look="main" disabled={sending.isBusy}>
@@ -283,11 +282,6 @@ function Presets({ typed }: { readonly typed: Signal<FormValues> }): JSX.Element
       ))}
     </div>
   );
-}
-
-function withoutSamples(kind: KindName, values: FormValues): string | undefined {
-  if ((values["unguessable.key_id"] ?? "") !== "") return t("preview.hidden");
-  return kind === "uuid" ? t("preview.by_name") : undefined;
 }
 
 function valuesFrom(kind: KindName, query: Readonly<Record<string, string>>): FormValues {

@@ -10,13 +10,11 @@ interface PanelProps {
   readonly preview: Preview;
   readonly rate: string;
   readonly onRate: (rate: string) => void;
-  /** Why there are no ids to show although nothing is wrong. */
-  readonly withoutSamples: string | undefined;
 }
 
 /** What a form would make, while it is typed. */
-export function PreviewPanel({ preview, rate, onRate, withoutSamples }: PanelProps): JSX.Element {
-  const { bits, facts, samples, violations, faults } = preview;
+export function PreviewPanel({ preview, rate, onRate }: PanelProps): JSX.Element {
+  const { bits, facts, samples, violations, faults, withoutSamples } = preview;
   const isReady = violations.length === 0 && faults.size === 0;
   const hasRate = facts.some(({ name }) => name === "ids" || name === "ids_per_period");
   return (
@@ -47,7 +45,7 @@ export function PreviewPanel({ preview, rate, onRate, withoutSamples }: PanelPro
         </>
       )}
       {isReady && samples.length === 0 && withoutSamples !== undefined && (
-        <p class="soft">{withoutSamples}</p>
+        <p class="soft">{t(`preview.${withoutSamples}`)}</p>
       )}
     </section>
   );

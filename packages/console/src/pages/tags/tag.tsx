@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { wordOf } from "@idmint/core/kinds";
+import { comesFrom, specOf, wordOf } from "@idmint/core/kinds";
 import { call } from "../../api/client.ts";
 import { Button } from "../../parts/button.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
@@ -14,14 +14,14 @@ import { timeText } from "../../text/format.ts";
 import { t } from "../../text/text.ts";
 import type { PageProps } from "../page.ts";
 import { actionsOf, TagDialog } from "./actions.tsx";
+import { hasPeriods } from "./about-tag.ts";
 import { Capacity } from "./capacity.tsx";
 import { Charts } from "./charts.tsx";
 import { Effect, type EffectOfTag } from "./effect.tsx";
 import { labelOf } from "./field-text.ts";
 import { Ledger } from "./ledger.tsx";
-import { bitsOf } from "./model/bits.ts";
 import { formFields } from "./model/fields.ts";
-import { formOfTag, kindOf, settingsOfTag, type TagJson } from "./model/tag-values.ts";
+import { formOfTag, highestIdOf, kindOf, settingsOfTag, type TagJson } from "./model/tag-values.ts";
 import { Periods } from "./periods.tsx";
 import { LayoutBits } from "./layout-bits.tsx";
 import { Id, TagBadge } from "./tags.tsx";
@@ -97,12 +97,11 @@ function States({ tag, effect }: Pick<ViewProps, "effect" | "tag">): JSX.Element
 function Views({ tag, query }: Pick<ViewProps, "query" | "tag">): JSX.Element {
   const { name } = tag;
   const kind = kindOf(tag);
-  const hasPeriods = (tag.sequence?.period ?? "PERIOD_UNIT_UNSPECIFIED") !== NO_PERIOD;
   const views = may("observe", name)
     ? ([
         "overview",
-        ...(kind === "segment" ? (["ledger"] as const) : []),
-        ...(hasPeriods ? (["periods"] as const) : []),
+        ...(kind !== undefined && comesFrom({ kind }, "segments") ? (["ledger"] as const) : []),
+        ...(hasPeriods(tag) ? (["periods"] as const) : []),
       ] as const)
     : (["overview"] as const);
   const view = views.find((one) => one === query["view"]) ?? "overview";
@@ -128,8 +127,6 @@ function Views({ tag, query }: Pick<ViewProps, "query" | "tag">): JSX.Element {
   );
 }
 
-const NO_PERIOD = "PERIOD_UNIT_UNSPECIFIED";
-
 function Overview({ tag }: { readonly tag: TagJson }): JSX.Element {
   const { name } = tag;
   return (
@@ -152,10 +149,13 @@ function Overview({ tag }: { readonly tag: TagJson }): JSX.Element {
 type Fact = readonly [name: string, value: JSX.Element | string];
 
 function factsOf(tag: TagJson): readonly Fact[] {
-  const { state, floor, ceiling, version, epoch, period, createTime, updateTime, etag } = tag;
+  const { state, ceiling, version, epoch, period, createTime, updateTime, etag } = tag;
+  const highest = highestIdOf(tag);
   return [
     [t("tags.state"), <TagBadge key="state" state={state} />],
-    [t("tags.floor"), <Id key="floor" text={floor} />],
+    ...(highest === undefined
+      ? []
+      : [[t("tags.floor"), <Id key="floor" text={highest} />] as const]),
     [t("tags.ceiling"), <Id key="ceiling" text={ceiling} />],
     ...(period === "" ? [] : [[t("tag.period"), period] as const]),
     [t("tag.epoch"), epoch],
@@ -177,7 +177,8 @@ function Settings({ tag }: { readonly tag: TagJson }): JSX.Element {
     );
   }
   const typed = formOfTag(tag, kind);
-  const bits = bitsOf(settingsOfTag(tag, kind));
+  const settings = settingsOfTag(tag, kind);
+  const bits = specOf(settings).composed?.bits(settings) ?? [];
   const facts = formFields(kind).flatMap(({ path, field }) => {
     const text = typed[path] ?? "";
     if (text === "" || path === "ceiling") return [];

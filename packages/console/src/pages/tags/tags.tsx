@@ -15,7 +15,7 @@ import { cliLine } from "../../text/cli.ts";
 import { timeText } from "../../text/format.ts";
 import { t, tOr } from "../../text/text.ts";
 import type { PageProps } from "../page.ts";
-import { kindOf, type TagJson } from "./model/tag-values.ts";
+import { highestIdOf, kindOf, type TagJson } from "./model/tag-values.ts";
 import { Pager } from "../../parts/pager.tsx";
 
 const PAGE_SIZE = 50;
@@ -145,7 +145,11 @@ function columns(): readonly Column<TagJson>[] {
     },
     { title: t("tags.kind"), cell: (tag) => wordOf(kindOf(tag) ?? "unknown") },
     { title: t("tags.state"), cell: ({ state }) => <TagBadge state={state} /> },
-    { title: t("tags.floor"), isNumber: true, cell: ({ floor }) => <Id text={floor} /> },
+    {
+      title: t("tags.floor"),
+      isNumber: true,
+      cell: (tag) => <Id text={highestIdOf(tag) ?? t("common.none")} />,
+    },
     {
       title: t("tags.description"),
       cell: ({ description }) =>

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { specOf } from "@idmint/core/kinds";
 import { call } from "../../api/client.ts";
 import { Button } from "../../parts/button.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
@@ -11,6 +12,7 @@ import { hrefOf } from "../../state/route-state.ts";
 import { cliLine } from "../../text/cli.ts";
 import { t } from "../../text/text.ts";
 import type { TagDialogProps } from "./about-tag.ts";
+import { knownSettings } from "./model/tag-values.ts";
 
 /** Issues an id, and stays open so that it can be read and more can be had. */
 export function TestDialog({ tag, onClose }: TagDialogProps): JSX.Element {
@@ -18,8 +20,8 @@ export function TestDialog({ tag, onClose }: TagDialogProps): JSX.Element {
   const typed = useSignal("");
   const issued = useSignal<string | undefined>(undefined);
   const submit = useSubmit();
-  const version = tag.uuid?.version ?? 0;
-  const isOfName = version === 3 || version === 5;
+  const settings = knownSettings(tag);
+  const isOfName = settings !== undefined && specOf(settings).isOfNames(settings);
   const onSubmit = (): void => {
     if (submit.isBusy || (isOfName && typed.value === "")) return;
     void submit.send(async () => {

@@ -1,9 +1,7 @@
 import { MAX_SAFE_ID } from "../../limits.ts";
 import { countsInRedis } from "../../kinds/place.ts";
-import { lifeEndMs } from "../../kinds/redis-snowflake-layout.ts";
 import type { PeriodUnit } from "../../kinds/sequence.ts";
-import type { TagKind } from "../../kinds/table.ts";
-import { endOf } from "../../snowflake/layout.ts";
+import { isCounted, specOf } from "../../kinds/table.ts";
 import { periodsOf, type Tag } from "../tag/tag.ts";
 
 /**
@@ -35,8 +33,6 @@ export interface Use {
 }
 
 const MAX_INT32 = 2n ** 31n - 1n;
-/** An ObjectId begins with 32 bits of seconds since 1970. */
-const OBJECT_ID_END_MS = 2 ** 32 * 1_000;
 /** The year 10000: timestamps of the API end there. */
 const END_OF_TIME_MS = 253_402_300_800_000;
 const DAY_MS = 86_400_000;
@@ -50,23 +46,16 @@ const LONGEST_PERIOD_MS: Readonly<Record<PeriodUnit, number>> = {
 
 /** The limits of a tag, the nearest last ids first. */
 export function horizonsOf(tag: Tag, use: Use): readonly Horizon[] {
-  const endMs = timeEndMs(tag.kind);
+  const endMs = specOf(tag.kind).timeEndMs(tag.kind);
   if (endMs !== undefined) {
     return [{ limit: "TIME_BITS", lastId: undefined, left: undefined, runsOutAtMs: endMs }];
   }
   return countedLimits(tag).map(({ limit, lastId }) => horizonOf(tag, use, limit, lastId));
 }
 
-/** When the bits of time in the ids run out; undefined where they hold none, or none that matters. */
-function timeEndMs(kind: TagKind): number | undefined {
-  if (kind.kind === "snowflake") return endOf(kind.layout);
-  if (kind.kind === "redis_snowflake") return lifeEndMs(kind.timeOriginMs) + 1;
-  return kind.kind === "object_id" ? OBJECT_ID_END_MS : undefined;
-}
-
 function countedLimits(tag: Tag): readonly { limit: LimitName; lastId: bigint }[] {
   const { kind, ceiling, floor } = tag;
-  if (kind.kind === "uuid") return [];
+  if (!isCounted(kind)) return [];
   const limits: { limit: LimitName; lastId: bigint }[] = [];
   // Ids that are written by a format or a key are not the numbers that are counted.
   const isPlain = tag.format === undefined && tag.unguessable === undefined;

@@ -1,7 +1,7 @@
-import { invalidField } from "../../errors.ts";
-import { specOf } from "../../kinds/table.ts";
+import { type FieldViolation, invalidField } from "../../errors.ts";
+import { specOf, whyNotHidden } from "../../kinds/table.ts";
 import { firstIdOf, periodsOf, type TagSettings, type Unguessable } from "../tag/tag.ts";
-import { domainOf, idRange } from "../../unguessable/domain.ts";
+import { domainOf, idRange, unguessableViolations } from "../../unguessable/domain.ts";
 import { TextFormat } from "./format.ts";
 import type { FormatSubject } from "./subject.ts";
 import { parseTemplate } from "./template.ts";
@@ -30,13 +30,29 @@ export function textFormatOf(
   return new TextFormat(parseTemplate(tag.format.template), subject);
 }
 
+/** What keeps the ids of a tag from being unguessable, by field below `field`; empty when nothing does. */
+export function hidingViolations(
+  field: string,
+  settings: Pick<TagSettings, "ceiling" | "kind" | "order">,
+  unguessable: { readonly keyId: number; readonly keyDigits: number },
+): FieldViolation[] {
+  const { kind, order, ceiling } = settings;
+  const why = whyNotHidden(kind);
+  if (why === undefined) return unguessableViolations(field, { order, ceiling, unguessable });
+  const description = `must be empty for kind ${kind.kind}: ${why}`;
+  return [{ field, description, reason: "FIELD_CONFLICT" }];
+}
+
 function subjectOf(tag: FormattedTag): FormatSubject {
   const { kind, ceiling, unguessable } = tag;
   if (unguessable !== undefined) {
     const { min, max } = idRange(domainOf(ceiling, unguessable.keyDigits));
     return { firstId: min, lastId: max };
   }
-  if (kind.kind === "snowflake") return { firstId: 0n, lastId: ceiling, snowflake: kind.layout };
+  const { composed } = specOf(kind);
+  if (composed?.isShown === true) {
+    return { firstId: 0n, lastId: ceiling, snowflake: composed.layout(kind) };
+  }
   const ids = { firstId: firstIdOf(kind), lastId: ceiling };
   const periods = periodsOf(kind);
   return periods === undefined ? ids : { ...ids, period: periods.unit };

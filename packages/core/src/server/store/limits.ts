@@ -26,6 +26,12 @@ export function assertBatch(requests: readonly { readonly tag: string }[]): void
   if (tags.size !== requests.length) throw new RangeError("a tag occurs twice in a batch");
 }
 
+/** Callers of a sequence share one grant, and a part of it would leave some of them without ids. */
+const TAKES_PART: Readonly<Record<GrantRequest["kind"], boolean>> = {
+  segment: true,
+  sequence: false,
+};
+
 export function assertGrants(requests: readonly GrantRequest[]): void {
   assertBatch(requests);
   for (const { kind, count, minCount, after, seenVersion } of requests) {
@@ -34,8 +40,7 @@ export function assertGrants(requests: readonly GrantRequest[]): void {
       Number.isSafeInteger(minCount) &&
       minCount >= 1 &&
       minCount <= count &&
-      // Callers of a sequence share one grant, and a part of it would leave some of them without ids.
-      (kind === "segment" || minCount === count) &&
+      (TAKES_PART[kind] || minCount === count) &&
       after >= 0n &&
       seenVersion >= 0n;
     if (!isGood) throw new RangeError(`a grant of ${minCount} to ${count} ids after ${after}`);

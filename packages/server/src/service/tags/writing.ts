@@ -1,6 +1,7 @@
-import { type FieldViolation, IdmintError, keyUnknown, unguessableViolations } from "@idmint/core";
+import { type FieldViolation, IdmintError, keyUnknown } from "@idmint/core";
 import {
   type Format,
+  hidingViolations,
   type KeyCheck,
   type TagSettings,
   textFormatOf,
@@ -35,7 +36,7 @@ export function writingOf(
   if (unguessable !== undefined) {
     const { keyId, keyDigits } = unguessable;
     const wanted = { keyId, keyDigits: keyDigits === 0 ? DEFAULT_KEY_DIGITS : keyDigits };
-    const [first, ...others] = unguessableViolations(FIELD, { ...settings, unguessable: wanted });
+    const [first, ...others] = hidingViolations(FIELD, settings, wanted);
     if (first !== undefined) return { violations: [first, ...others] };
     key = { ...wanted, keys: withKey(keys, keyId, texts) };
   }

@@ -3,11 +3,12 @@ import {
   type AnyKind,
   type Field,
   flatFields,
+  type KindDraft,
   type KindName,
   specOf,
   type TagKind,
+  whyNotHidden,
 } from "@idmint/core/kinds";
-import { MAX_ID, unguessableViolations } from "@idmint/core";
 import { settledKind } from "./settle.ts";
 
 /** One field of a form. */
@@ -36,7 +37,7 @@ export function commonFields(kind: KindName): readonly FormField[] {
     ...(spec.orders.length > 1 ? [{ path: "order", field: orderField(spec) }] : []),
     ...(spec.whyNoCeiling === undefined ? [{ path: "ceiling", field: CEILING }] : []),
     ...(spec.ids === "number" ? [{ path: "format.template", field: TEMPLATE }] : []),
-    ...(mayHide(kind)
+    ...(whyNotHidden({ kind }) === undefined
       ? [
           { path: "unguessable.key_id", field: KEY_ID },
           { path: "unguessable.key_digits", field: KEY_DIGITS },
@@ -48,14 +49,6 @@ export function commonFields(kind: KindName): readonly FormField[] {
 function orderField({ orders }: AnyKind): Field {
   const type = { name: "ORDER", values: orders };
   return { type: "enum", enum: type, default: orders[0], change: "before-first-id", help: "" };
-}
-
-/** Whether tags of a kind may have unguessable ids at all. */
-function mayHide(kind: KindName): boolean {
-  const unguessable = { keyId: 1, keyDigits: 1 };
-  const settings = { kind: plainSettings(kind), order: specOf({ kind }).orders[0] };
-  const wrong = unguessableViolations("kind", { ...settings, ceiling: MAX_ID, unguessable });
-  return !wrong.some(({ field }) => field === "kind");
 }
 
 /** The fields of the kind that callers decide. */
@@ -77,7 +70,9 @@ export function groupsOf(kind: KindName): readonly string[] {
 }
 
 /** The settings of a kind of which nothing was asked. Kinds that want an answer have one that is of no meaning. */
-export function plainSettings(kind: KindName): TagKind {
-  return settledKind({ kind }, { name: "t", ceiling: undefined, nowMs: Number.MAX_SAFE_INTEGER })
-    .settings;
+export function plainSettings<Name extends KindName>(
+  kind: Name,
+): Extract<TagKind, { readonly kind: Name }> {
+  const of = { name: "t", ceiling: undefined, nowMs: Number.MAX_SAFE_INTEGER };
+  return settledKind({ kind } as KindDraft, of).settings as Extract<TagKind, { kind: Name }>;
 }

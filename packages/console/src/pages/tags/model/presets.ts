@@ -11,7 +11,6 @@ export const PRESETS: readonly PresetName[] = Object.keys(SNOWFLAKE_PRESETS) as 
 /** What a layout has typed into the form of a snowflake tag. */
 export function presetValues(name: PresetName): FormValues {
   const settings = plainSettings("snowflake");
-  if (settings.kind !== "snowflake") throw new Error("kind snowflake has settings of another kind");
   const layout = SNOWFLAKE_PRESETS[name];
   const below = valuesOf({ ...settings, layout })["layout"] as Readonly<Record<string, number>>;
   return Object.fromEntries(

@@ -1,15 +1,10 @@
 // What a form would make, told as it is typed: what is wrong with it, its layout, how long it lives, and ids of it.
-import {
-  endOf,
-  type FieldViolation,
-  IdmintError,
-  idsPerSecond,
-  unguessableViolations,
-} from "@idmint/core";
-import { type KindName, lifeEndMs, type Order, specOf } from "@idmint/core/kinds";
+import { type FieldViolation, IdmintError, idsPerSecond } from "@idmint/core";
+import { type Bits, comesFrom, type KindName, type Order, specOf } from "@idmint/core/kinds";
 import {
   exampleTexts,
   firstIdOf,
+  hidingViolations,
   horizonsOf,
   periodsOf,
   idCountsOf,
@@ -17,7 +12,6 @@ import {
   type TextFormat,
   textFormatOf,
 } from "@idmint/core/server";
-import { type Bits, bitsOf } from "./bits.ts";
 import { draftOf } from "./draft.ts";
 import type { FormValues } from "./fields.ts";
 import { nextCut, type OffsetAt } from "./next-cut.ts";
@@ -39,6 +33,8 @@ export interface Preview {
   readonly bits: readonly Bits[];
   readonly facts: readonly PreviewFact[];
   readonly samples: readonly string[];
+  /** Why there are no samples although nothing is wrong; its text is `preview.NAME`. */
+  readonly withoutSamples: "by_name" | "hidden" | undefined;
 }
 
 export interface PreviewPorts {
@@ -60,20 +56,31 @@ export function previewOf(kind: KindName, values: FormValues, ports: PreviewPort
     violations,
     ceiling,
   } = settledKind(draft.kind, { name, ceiling: asked, nowMs });
-  const nothing = { faults, violations, bits: [], facts: [], samples: [] };
+  const nothing = {
+    faults,
+    violations,
+    bits: [],
+    facts: [],
+    samples: [],
+    withoutSamples: undefined,
+  };
   if (violations.length > 0 || faults.size > 0) return nothing;
   const order = (common["order"] ?? specOf({ kind }).orders[0]) as Order;
   const settings = writtenAs({ name, description: "", order, ceiling, kind: made }, common);
-  const wrong = hidingFaults(settings);
+  const { unguessable: key } = settings;
+  const wrong = key === undefined ? [] : hidingViolations("tag.unguessable", settings, key);
   const found = wrong.length > 0 ? { violations: wrong } : formatOf(settings, offsetAt);
   const facts = factsOf(settings, ports);
+  const { composed, isOfNames } = specOf(made);
+  const bits = composed?.bits(made) ?? [];
   if ("violations" in found) {
-    return { ...nothing, bits: bitsOf(made), facts, violations: found.violations };
+    return { ...nothing, bits, facts, violations: found.violations };
   }
   const { format } = found;
   const lengths = format === undefined ? [] : [lengthFact(format)];
   const samples = samplesOf(settings, nowMs, format);
-  return { ...nothing, bits: bitsOf(made), facts: [...facts, ...lengths], samples };
+  const withoutSamples = key !== undefined ? "hidden" : isOfNames(made) ? "by_name" : undefined;
+  return { ...nothing, bits, facts: [...facts, ...lengths], samples, withoutSamples };
 }
 
 function writtenAs(
@@ -88,11 +95,6 @@ function writtenAs(
     ...(template === undefined ? {} : { format: { template } }),
     ...(keyId === undefined ? {} : { unguessable: { keyId, keyDigits, keys: [] } }),
   };
-}
-
-function hidingFaults({ unguessable, ...settings }: TagSettings): readonly FieldViolation[] {
-  if (unguessable === undefined) return [];
-  return unguessableViolations("tag.unguessable", { ...settings, unguessable });
 }
 
 function formatOf(
@@ -124,9 +126,10 @@ function factsOf(
 ): readonly PreviewFact[] {
   const { kind } = settings;
   const facts: PreviewFact[] = [];
-  if (kind.kind === "snowflake") {
+  const endMs = specOf(kind).timeEndMs(kind);
+  if (endMs !== undefined) facts.push({ name: "life_end", timeMs: endMs });
+  if (comesFrom(kind, "lease")) {
     const { layout } = kind;
-    facts.push({ name: "life_end", timeMs: endOf(layout) });
     if (layout.dataCenterBits > 0) {
       facts.push({ name: "data_centers", count: 2n ** BigInt(layout.dataCenterBits) });
     }
@@ -137,9 +140,6 @@ function factsOf(
       },
       { name: "ids_per_second", count: BigInt(idsPerSecond(layout)) },
     );
-  }
-  if (kind.kind === "redis_snowflake") {
-    facts.push({ name: "life_end", timeMs: lifeEndMs(kind.timeOriginMs) + 1 });
   }
   const { ids, idsPerPeriod, idsPerSecondInAll } = idCountsOf(settings);
   if (idsPerSecondInAll !== undefined)

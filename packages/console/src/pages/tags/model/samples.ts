@@ -1,6 +1,6 @@
 // Ids that a kind whose ids are text would make now. Servers make theirs by core and a library, which a page need not carry
 // for an example.
-import type { TagKind } from "@idmint/core/kinds";
+import type { KindName, TagKind, UuidKind } from "@idmint/core/kinds";
 
 /** Steps of 100 nanoseconds from the beginning of the Gregorian calendar to 1970. */
 const GREGORIAN = 122_192_928_000_000_000n;
@@ -25,13 +25,31 @@ function lowFirst(ticks: bigint): bigint {
   return ((ticks & 0xffff_ffffn) << 32n) | (((ticks >> 32n) & 0xffffn) << 16n) | (ticks >> 48n);
 }
 
-/** One id of a kind whose ids are text; undefined for all others, and where only a name makes one. */
-export function sampleText(kind: TagKind, nowMs: number): string | undefined {
-  if (kind.kind === "object_id") {
+type Sample<Kind> = (kind: Kind, nowMs: number) => string | undefined;
+
+/** One id of each kind whose ids are text; undefined: they are numbers. */
+const SAMPLES: {
+  readonly [Name in KindName]: Sample<Extract<TagKind, { readonly kind: Name }>> | undefined;
+} = {
+  segment: undefined,
+  sequence: undefined,
+  redis_snowflake: undefined,
+  ticket: undefined,
+  snowflake: undefined,
+  uuid: uuidSample,
+  object_id: (_kind, nowMs) => {
     const seconds = BigInt(Math.floor(nowMs / 1_000));
     return ((seconds << 64n) | random(64)).toString(16).padStart(24, "0");
-  }
-  if (kind.kind !== "uuid") return undefined;
+  },
+};
+
+/** One id of a kind whose ids are text; undefined for all others, and where only a name makes one. */
+export function sampleText(kind: TagKind, nowMs: number): string | undefined {
+  // The settings are of the kind that the sample is looked up by.
+  return (SAMPLES[kind.kind] as Sample<TagKind> | undefined)?.(kind, nowMs);
+}
+
+function uuidSample(kind: UuidKind, nowMs: number): string | undefined {
   const { version } = kind;
   const ticks = BigInt(nowMs) * 10_000n + GREGORIAN;
   // Of a random node, which has the bit of a group.

@@ -67,6 +67,18 @@ function valueFrom({ type, enum: kinds, fields = {} }: Field, json: unknown): Va
   }
 }
 
+/** The highest id that a tag may have issued; undefined where its floor does not say that. */
+export function highestIdOf(tag: TagJson): string | undefined {
+  const kind = kindOf(tag);
+  return kind === undefined || specOf({ kind }).issuesToFloor ? tag.floor : undefined;
+}
+
+/** The settings of a tag; undefined: they are of a kind that this console does not know. */
+export function knownSettings(tag: TagJson): TagKind | undefined {
+  const kind = kindOf(tag);
+  return kind === undefined ? undefined : settingsOfTag(tag, kind);
+}
+
 /** The settings of a tag that a server has, as core has them. */
 export function settingsOfTag(tag: TagJson, kind: KindName): TagKind {
   const fields = specOf({ kind }).fields;
