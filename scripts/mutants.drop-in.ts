@@ -67,8 +67,8 @@ export const dropInMutants: readonly Mutant[] = [
   {
     name: "drop-in: segments of a tag in order are kept by its callers",
     file: plain,
-    find: '  const isPlain = kind.kind === "segment" && order === "UNORDERED" && text === undefined;',
-    replace: '  const isPlain = kind.kind === "segment" && text === undefined;',
+    find: '  const isFree = order === "UNORDERED" && text === undefined;',
+    replace: "  const isFree = text === undefined;",
     tests: plainTests,
   },
   {

@@ -532,8 +532,8 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "service: a tag made again as another kind keeps the buffer it had",
     file: `${service}/issue/entry-maker.ts`,
-    find: `if (kind.kind !== "segment") return false;`,
-    replace: `if (kind.kind !== "segment") return true;`,
+    find: `if (!comesFrom(kind, "segments")) return false;`,
+    replace: `if (!comesFrom(kind, "segments")) return true;`,
     tests: ["packages/server/test/service/directory.test.ts"],
   },
   {

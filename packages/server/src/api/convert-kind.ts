@@ -9,11 +9,17 @@ import {
 } from "@idmint/core/kinds";
 import { kindNameOf, type ProtoKind, protoKindFrom, valuesOfProto } from "./kind-values.ts";
 
+type CamelCase<Text extends string> = Text extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Text;
+
 /** The settings of a kind as callers see them. */
-export function protoKindOf(settings: TagKind): ProtoKind {
+export function protoKindOf<Kind extends TagKind>(
+  settings: Kind,
+): Extract<ProtoKind, { $case: CamelCase<Kind["kind"]> }> {
   const { name, fields } = specOf(settings);
   const shown = without(fields, valuesOf(settings), ["input-only"]);
-  return protoKindFrom(name, shown);
+  return protoKindFrom(name, shown) as ReturnType<typeof protoKindOf<Kind>>;
 }
 
 /** The settings of a kind as a caller wrote them; nothing is checked yet. */

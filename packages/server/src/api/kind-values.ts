@@ -1,12 +1,15 @@
 // Reads and writes the settings of any kind as the API has them, by the kind's table. A test compares the tables with the
 // .proto files. The entry @idmint/server/kind-values: the command line writes with it what servers read.
-import { type Duration, durationOf } from "@idmint/core";
+import { type Duration, durationOf, IdmintError, MAX_ID } from "@idmint/core";
 import {
   type Field,
   type Fields,
   KIND_NAMES,
+  type KindDraft,
   type KindName,
   KINDS,
+  specOf,
+  type TagKind,
   type Value,
   type Values,
 } from "@idmint/core/kinds";
@@ -33,6 +36,23 @@ export function protoKindFrom(kind: KindName, values: Values): ProtoKind {
 /** The values of settings of the API. What is empty is left out, and NaN stands for a time that is no whole number of milliseconds. */
 export function valuesOfProto(kind: ProtoKind): Values {
   return valuesFrom(KINDS[kindNameOf(kind)].fields, kind.value as unknown as Message);
+}
+
+/** The settings that a server answered. WRONG_KIND for a value that this release does not know. */
+export function settingsOfProto(kind: ProtoKind): TagKind {
+  const name = kindNameOf(kind);
+  const fields: Fields = KINDS[name].fields;
+  const asked = Object.entries(valuesOfProto(kind)).filter(
+    ([field]) => fields[field]?.role !== "output-only",
+  );
+  const [unknown] = asked.find(([, value]) => value === "UNKNOWN") ?? [];
+  if (unknown !== undefined) {
+    throw new IdmintError("WRONG_KIND", `this release does not know the ${unknown} of the tag`);
+  }
+  // It was checked when the tag was made.
+  const context = { name: "", ceiling: MAX_ID, nowMs: 0, placement: undefined, violations: [] };
+  const draft: KindDraft = { kind: name, ...Object.fromEntries(asked) };
+  return specOf(draft).settle(draft, context);
 }
 
 function messageOf(fields: Fields, values: Values): Message {

@@ -94,13 +94,12 @@ function leased(
   told: ServerTold,
 ): LeaseWorkerResponse {
   const { dataCenter, workerId, notBeforeMs, kind } = lease;
-  const settings = protoKindOf(kind);
   return {
     ...renewed(lease, told),
     dataCenter,
     workerId,
     notBeforeMs: BigInt(notBeforeMs),
-    snowflake: settings.$case === "snowflake" ? settings.value : undefined,
+    snowflake: protoKindOf(kind).value,
   };
 }
 

@@ -5,6 +5,7 @@ import {
   tagNameViolation,
   type Unused,
 } from "@idmint/core";
+import { comesFrom } from "@idmint/core/kinds";
 import {
   type GiveBackRequest,
   type GiveBackStore,
@@ -262,8 +263,7 @@ export class Directory {
 
   /** Whether ids of some tag are made by this server's clock. */
   get usesClock(): boolean {
-    for (const { rules } of this.#entries.values())
-      if (rules.kind.kind === "snowflake") return true;
+    for (const { rules } of this.#entries.values()) if (comesFrom(rules.kind, "lease")) return true;
     return false;
   }
 

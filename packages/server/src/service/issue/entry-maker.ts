@@ -11,7 +11,7 @@ import {
   segmentOf,
   type Timers,
 } from "@idmint/core";
-import type { Order, SegmentKind } from "@idmint/core/kinds";
+import { comesFrom, type Order, type SegmentKind } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/core/server";
 import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
@@ -71,7 +71,7 @@ export class EntryMaker {
   /** The entry of a tag that has none. `usedAt`: the ticker's count. */
   make(tag: Tag, usedAt: number): Entry {
     const { kind } = tag;
-    return kind.kind === "segment"
+    return comesFrom(kind, "segments")
       ? this.#segment(tag, kind, usedAt)
       : this.#source(tag, kind, usedAt);
   }
@@ -127,13 +127,13 @@ export class EntryMaker {
   #obey(entry: Entry, tag: Tag): boolean {
     const { kind, order, state } = tag;
     if (entry.buffer !== undefined) {
-      if (kind.kind !== "segment") return false;
+      if (!comesFrom(kind, "segments")) return false;
       entry.rules = this.#rulesOf(tag, kind);
       this.#ports.presence.noteHoldFor(tag.name, kind.holdForMs);
       entry.buffer.update(this.#bufferOptions(order, kind));
       return true;
     }
-    if (kind.kind === "segment" || !isSameSource(entry.rules.kind, kind)) return false;
+    if (comesFrom(kind, "segments") || !isSameSource(entry.rules.kind, kind)) return false;
     entry.rules = { state, order, kind };
     entry.epoch = tag.epoch;
     entry.source.update(tag);

@@ -1,5 +1,6 @@
 import { IdmintError, type Segment } from "@idmint/core";
-import { specOf } from "@idmint/core/kinds";
+import { comesFrom, specOf } from "@idmint/core/kinds";
+import { periodsOf } from "@idmint/core/server";
 import type { Patience } from "../call.ts";
 import type { Directory } from "./directory.ts";
 import type { Entry } from "./entries.ts";
@@ -113,12 +114,12 @@ export function headOf(segments: readonly Segment[]): {
 
 function stepOf({ rules, text }: Entry): number {
   const { kind, order } = rules;
-  const isPlain = kind.kind === "segment" && order === "UNORDERED" && text === undefined;
-  return isPlain ? (kind.tinyidStep ?? 0) : 0;
+  const isFree = order === "UNORDERED" && text === undefined;
+  return isFree && comesFrom(kind, "segments") ? (kind.tinyidStep ?? 0) : 0;
 }
 
 function assertPlain({ name, rules: { kind }, text }: Entry): void {
-  const hasPeriods = kind.kind === "sequence" && kind.periods !== undefined;
+  const hasPeriods = periodsOf(kind) !== undefined;
   const isText = specOf(kind).ids === "text" || (text instanceof TagText && text.isText);
   if (!hasPeriods && !isText) return;
   const why = hasPeriods ? "are unique only together with their period" : "are text";
@@ -133,7 +134,7 @@ function otherKind({ name, rules: { kind } }: Entry, wanted: string): IdmintErro
 
 function noSegments({ name, rules: { kind, order }, text }: Entry): IdmintError {
   const metadata = { tag: name, kind: kind.kind };
-  const isFit = kind.kind === "segment" && order === "UNORDERED" && text === undefined;
+  const isFit = comesFrom(kind, "segments") && order === "UNORDERED" && text === undefined;
   const why = isFit
     ? `tag "${name}" hands out no segments to Tinyid's clients, which keep them for ever; an operator allows it with idmint tag update ${name} --tinyid-step 100000`
     : `tag "${name}" hands out no segments to Tinyid's clients: only tags of kind segment without an order, a format and unguessable ids do; call nextId instead`;

@@ -1,4 +1,5 @@
 import { IdmintError, type Reason } from "@idmint/core";
+import { comesFrom } from "@idmint/core/kinds";
 import { tagNotFound } from "@idmint/core/server";
 import { SnowflakeTagSource } from "../kinds/snowflake/source.ts";
 import type { WorkersOf } from "../worker-ids/service.ts";
@@ -14,7 +15,7 @@ export function workersIn(directory: Directory): WorkersOf {
     const { kind } = entry.rules;
     const { source } = entry.buffer === undefined ? entry : { source: undefined };
     const isSnowflake = source instanceof SnowflakeTagSource;
-    if (kind.kind !== "snowflake" || !isSnowflake) throw withoutWorkers(tag, kind.kind);
+    if (!comesFrom(kind, "lease") || !isSnowflake) throw withoutWorkers(tag, kind.kind);
     const refusal = directory.refusalOf(entry);
     const isListed = what === "list" && refusal !== undefined && LISTED.has(refusal.reason);
     if (refusal !== undefined && !isListed) return missing(tag)(refusal);

@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import type { TagKind } from "@idmint/core/kinds";
-import { plainText, specOf, valuesOf } from "@idmint/core/kinds";
+import { comesFrom, plainText, specOf, valuesOf } from "@idmint/core/kinds";
 import type { Entry } from "./entries.ts";
 import { TagText } from "./tag-text.ts";
 
@@ -14,10 +14,9 @@ import { TagText } from "./tag-text.ts";
 export function wrongKind(entry: Entry, countAsList: number): IdmintError {
   const { name, rules, text } = entry;
   const { kind } = rules;
-  const why =
-    kind.kind === "segment"
-      ? `ids of tag "${name}" are written by a format or a key, which only servers do`
-      : `tag "${name}" is of kind ${kind.kind}, and only ids of kind segment are handed out to be issued elsewhere`;
+  const why = comesFrom(kind, "segments")
+    ? `ids of tag "${name}" are written by a format or a key, which only servers do`
+    : `tag "${name}" is of kind ${kind.kind}, and only ids of kind segment are handed out to be issued elsewhere`;
   const metadata: Record<string, string> = { tag: name, kind: kind.kind };
   if (text instanceof TagText) {
     const most = text.isText ? Math.min(text.maxCount, countAsList) : text.maxCount;

@@ -8,6 +8,7 @@ import {
   type Position,
   type RedisSnowflakeLayout,
   runsOf,
+  asKind,
 } from "@idmint/core/kinds";
 import {
   firstAbove,
@@ -62,7 +63,7 @@ export class RedisSnowflakeCounter implements Counter {
   constructor(tag: Tag, ports: RedisCounterPorts) {
     const { name } = tag;
     this.#name = name;
-    this.#settings = settingsOf(tag);
+    this.#settings = settingsFrom(tag);
     const { raises, readPlace } = inEpoch(ports, () => this.#settings.epoch);
     this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
@@ -101,7 +102,7 @@ export class RedisSnowflakeCounter implements Counter {
 
   /** A newer record of the tag was seen. */
   update(tag: Tag): void {
-    this.#settings = settingsOf(tag);
+    this.#settings = settingsFrom(tag);
     this.#agreement.update(placeOf(tag));
   }
 
@@ -181,7 +182,6 @@ export class RedisSnowflakeCounter implements Counter {
 /** The next call tries again. */
 function ignore(): void {}
 
-function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
-  if (kind.kind === "redis_snowflake") return { layout: kind, ceiling, epoch };
-  throw new Error(`tag ${name} is not of kind redis_snowflake`);
+function settingsFrom({ kind, ceiling, epoch }: Tag): Settings {
+  return { layout: asKind(kind, "redis_snowflake"), ceiling, epoch };
 }

@@ -198,8 +198,7 @@ export class RedisWatch {
 
 /** What a tag that counts in this Redis server says of its raises; undefined for all others. */
 function boundsOf(tag: Tag | undefined, redisServer: string): RaiseBounds | undefined {
-  if (tag === undefined || tag.state === "DELETED" || tag.kind.kind !== "sequence")
-    return undefined;
+  if (tag === undefined || tag.state === "DELETED" || !("redis" in tag.kind)) return undefined;
   const { redis } = tag.kind;
   return redis?.server === redisServer ? redis : undefined;
 }

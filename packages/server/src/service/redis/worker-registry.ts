@@ -12,7 +12,7 @@ import {
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
-import type { SnowflakeKind } from "@idmint/core/kinds";
+import { comesFrom, asKind, type SnowflakeKind } from "@idmint/core/kinds";
 import {
   dataCenterOf,
   type RedisDoubt,
@@ -75,7 +75,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const { name, ceiling, epoch } = tag;
     this.#name = name;
     this.#ports = ports;
-    this.#kind = snowflakeKindOf(tag);
+    this.#kind = asKind(tag.kind, "snowflake");
     this.#ceiling = ceiling;
     this.#epoch = epoch;
     const { raises, readPlace } = inEpoch(ports, () => this.#epoch);
@@ -111,7 +111,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
 
   /** A newer record of the tag was seen. */
   update(tag: Tag): void {
-    if (tag.kind.kind !== "snowflake" || tag.kind.registry !== "REDIS") return;
+    if (!comesFrom(tag.kind, "lease") || tag.kind.registry !== "REDIS") return;
     this.#kind = tag.kind;
     this.#ceiling = tag.ceiling;
     this.#epoch = tag.epoch;
@@ -233,11 +233,6 @@ export class RedisWorkerRegistry implements WorkerRegistry {
 
 /** The next call tries again. */
 function ignore(): void {}
-
-function snowflakeKindOf({ name, kind }: Tag): SnowflakeKind {
-  if (kind.kind === "snowflake") return kind;
-  throw new Error(`tag ${name} is not of kind snowflake`);
-}
 
 /** The last millisecond of which all ids are at or below a floor. */
 function limitOf(layout: SnowflakeLayout, floor: bigint): number {

@@ -5,7 +5,7 @@ import {
   tagNameViolation,
   type Timers,
 } from "@idmint/core";
-import type { SnowflakeKind, TicketKind } from "@idmint/core/kinds";
+import { comesFrom, type SnowflakeKind, type TicketKind } from "@idmint/core/kinds";
 import {
   type MarkedGeneration,
   type MarkStore,
@@ -97,7 +97,7 @@ export class CapacityService {
     await this.#ports.gate.run(() => this.#note([tag]));
     const forecast = this.#watched.forecastOf(name, this.#moment());
     if (forecast === undefined) throw tagNotFound(name);
-    const workerIds = tag.kind.kind === "snowflake" ? await this.#workerIds(tag, call) : undefined;
+    const workerIds = comesFrom(tag.kind, "lease") ? await this.#workerIds(tag, call) : undefined;
     return { ...forecast, workerIds };
   }
 
@@ -134,7 +134,7 @@ export class CapacityService {
     const tickets = tags.filter((tag) => usedAtOf(tag) === "tickets").slice(0, MAX_TICKETS);
     const lastTickets = new Map<string, bigint | undefined>();
     for (const { name, kind } of tickets) {
-      if (kind.kind !== "ticket") continue;
+      if (!comesFrom(kind, "tickets")) continue;
       // One after the other: each asks all ticket databases at once.
       lastTickets.set(name, await this.#ports.lastTicketOf(kind));
     }

@@ -1,4 +1,5 @@
 import { assertNoViolations, IdmintError, tagNameViolation } from "@idmint/core";
+import { comesFrom } from "@idmint/core/kinds";
 import {
   type Holder,
   holderOf,
@@ -85,7 +86,7 @@ export class LookupIdService {
     const { store, gate } = this.#ports;
     const [tag] = await gate.run(() => store.getTags([name]));
     if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
-    if (tag.kind.kind !== "segment") throw withoutLedger(name, tag.kind.kind);
+    if (!comesFrom(tag.kind, "segments")) throw withoutLedger(name, tag.kind.kind);
     return tag;
   }
 }

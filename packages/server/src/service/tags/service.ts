@@ -7,7 +7,6 @@ import {
   MAX_ID,
   tagNameViolation,
 } from "@idmint/core";
-import type { PeriodUnit } from "@idmint/core/kinds";
 import {
   type AuditNote,
   type ChangeOptions,
@@ -23,7 +22,7 @@ import {
   type TagState,
   type TagStore,
 } from "@idmint/core/server";
-import { hasPlace, inPlaceOf } from "@idmint/core/kinds";
+import { comesFrom, hasPlace, inPlaceOf, type PeriodUnit } from "@idmint/core/kinds";
 import type { AdminGate } from "../admin-gate.ts";
 import type { Directory } from "../issue/directory.ts";
 import type { TextPorts } from "../issue/tag-text.ts";
@@ -340,7 +339,7 @@ export class TagService {
   /** Slots of a ticket tag are made before the tag is: a tag without them could issue nothing. */
   async #withSlots(settings: TagSettings): Promise<TagSettings> {
     const { name, kind } = settings;
-    if (kind.kind !== "ticket" || kind.slotsId !== "") return settings;
+    if (!comesFrom(kind, "tickets") || kind.slotsId !== "") return settings;
     const made = await this.#gate.run(() => this.#placement.makeSlots(name, kind));
     return { ...settings, kind: made };
   }

@@ -1,4 +1,4 @@
-import { countsInRedis } from "@idmint/core/kinds";
+import { isCounted, specOf } from "@idmint/core/kinds";
 import {
   createWarningState,
   type Horizon,
@@ -127,10 +127,10 @@ function forecastOf({ tag, used, usage }: Watched, { nowMs }: Moment): Forecast 
   return { tag, used, rate, horizons };
 }
 
-/** Where it is known how many ids of a tag are gone. */
+/** Where it is known how many ids of a tag are gone, by where they are counted. */
+const USED_AT = { nothing: "nowhere", redis: "redis", store: "row", tickets: "tickets" } as const;
+
+/** The same of a tag. */
 export function usedAtOf({ kind }: Tag): "nowhere" | "redis" | "row" | "tickets" {
-  if (kind.kind === "ticket") return "tickets";
-  if (kind.kind === "segment") return "row";
-  if (kind.kind !== "sequence") return "nowhere";
-  return countsInRedis(kind) ? "redis" : "row";
+  return isCounted(kind) ? USED_AT[specOf(kind).countedIn(kind)] : "nowhere";
 }

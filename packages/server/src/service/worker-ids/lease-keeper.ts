@@ -9,6 +9,7 @@ import {
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
+import { comesFrom } from "@idmint/core/kinds";
 import {
   answerOf,
   hasTimeLeft,
@@ -372,7 +373,7 @@ function keyOf(lease: Pick<KeptLease, "tag" | "dataCenter" | "instance">): strin
 }
 
 function dataCenterOf({ kind }: Tag): number {
-  return kind.kind === "snowflake" ? kind.dataCenter : 0;
+  return comesFrom(kind, "lease") ? kind.dataCenter : 0;
 }
 
 function tooManyLeases(): IdmintError {

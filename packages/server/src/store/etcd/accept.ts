@@ -210,8 +210,7 @@ function raised(session: Session, old: Tag, { gap, nowMs }: Raise, revision: big
   const tag: Tag = {
     ...old,
     ...place,
-    floor:
-      old.kind.kind === "snowflake" ? acceptedFloor(old.kind, raisedFloor, nowMs) : raisedFloor,
+    floor: acceptedFloor(old.kind, raisedFloor, nowMs),
     generation: old.generation + (countsInRedis(old.kind) ? 1n : 0n),
     version: old.version + 1n,
     epoch: old.epoch < seconds ? seconds : old.epoch + 1n,

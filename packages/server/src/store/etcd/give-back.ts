@@ -1,4 +1,5 @@
 import { IdmintError } from "@idmint/core";
+import { comesFrom } from "@idmint/core/kinds";
 import type { GiveBackRequest, Tag } from "@idmint/core/server";
 import { type Etcd, type Kept, MAX_ROWS, type Session } from "./session/etcd.ts";
 import { changeOf, noteChange, readRows } from "./session/kept-rows.ts";
@@ -65,7 +66,8 @@ async function lower(
 }
 
 function lowered(row: Tag | undefined, { from, to, version }: GiveBackRequest): Tag | undefined {
-  if (row?.kind.kind !== "segment" || row.state === "DELETED") return undefined;
+  if (row === undefined || !comesFrom(row.kind, "segments") || row.state === "DELETED")
+    return undefined;
   if (row.floor !== to || row.version !== version) return undefined;
   return { ...row, floor: from - 1n, version: version + 1n };
 }

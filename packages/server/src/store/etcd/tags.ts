@@ -1,3 +1,4 @@
+import { countsToFloor } from "@idmint/core/kinds";
 import type {
   AuditNote,
   ChangeOptions,
@@ -179,10 +180,8 @@ export async function recentTags(etcd: Etcd, limit: number): Promise<readonly st
     const newest = { ...etcd.keys.tags("", ""), order: "newest", limit } as const;
     const [kvs = []] = await session.read([newest]);
     const tags = kvs.map(({ value }) => tagFrom(value));
-    return tags.filter((tag) => tag.state !== "DELETED" && isGranted(tag)).map(({ name }) => name);
+    return tags
+      .filter((tag) => tag.state !== "DELETED" && countsToFloor(tag.kind))
+      .map(({ name }) => name);
   });
-}
-
-function isGranted({ kind: { kind } }: Tag): boolean {
-  return kind === "segment" || kind === "sequence";
 }

@@ -11,6 +11,7 @@ import { storeAccepted } from "../shared/records/audit.ts";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { assertReadable, TAG_COLUMNS, type TagRow } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
+import { LEASING } from "../shared/kind-lists.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
 import { endAsks, takeClaims } from "./records/claims.ts";
@@ -55,7 +56,7 @@ const RAISE = `UPDATE idmint.tag AS t SET
   written_by = pg_current_xact_id()::xid
   FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM idmint.tag) AS place
   WHERE place.name = t.name RETURNING t.name`;
-const SNOWFLAKES = "SELECT name, kind, settings, floor FROM idmint.tag WHERE kind = 'snowflake'";
+const SNOWFLAKES = `SELECT name, kind, settings, floor FROM idmint.tag WHERE kind IN (${LEASING})`;
 const NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";
 const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
   floor = s.floor, written_by = pg_current_xact_id()::xid
@@ -141,11 +142,9 @@ async function closeSnowflakes(session: Session): Promise<number> {
   const rows = await session.query<SnowflakeRow>({ text: SNOWFLAKES });
   const [clock] = await session.query<{ now_ms: string }>({ text: NOW });
   const nowMs = Number(clock?.now_ms);
-  const closed = rows.flatMap(({ name, kind: its, settings, floor }) => {
+  const closed = rows.map(({ name, kind: its, settings, floor }) => {
     const { kind } = columnFrom(name, its, settings);
-    return kind.kind === "snowflake"
-      ? [[name, String(acceptedFloor(kind, BigInt(floor), nowMs))] as const]
-      : [];
+    return [name, String(acceptedFloor(kind, BigInt(floor), nowMs))] as const;
   });
   if (closed.length === 0) return nowMs;
   const values = [closed.map(([name]) => name), closed.map(([, floor]) => floor)];

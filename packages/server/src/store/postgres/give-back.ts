@@ -1,5 +1,6 @@
 import type { GiveBackRequest } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
+import { SEGMENTS } from "../shared/kind-lists.ts";
 import { widthOf } from "../shared/records/ledger-row.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 
@@ -25,7 +26,7 @@ const GIVE_BACK = {
 ), judged AS MATERIALIZED (
   SELECT r.*, r.first_id - 1 AS floor, r.last_id - r.first_id + 1 AS count, l.epoch
   FROM request AS r JOIN locked AS l ON l.name = r.name CROSS JOIN proof AS p
-  WHERE p.fenced = '' AND l.is_ours AND l.kind = 'segment' AND l.state <> 'DELETED'
+  WHERE p.fenced = '' AND l.is_ours AND l.kind IN (${SEGMENTS}) AND l.state <> 'DELETED'
     AND l.floor = r.last_id AND l.version = r.version
 ), noted AS (
   INSERT INTO idmint.ledger (tag, entry, width, first_id, last_id, version, epoch, node_id, server, sequence, instance, principal, at_ms)

@@ -11,6 +11,7 @@ import {
   type TagSettings,
   type TagStore,
 } from "@idmint/core/server";
+import { GRANTED } from "../shared/kind-lists.ts";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
   advancedTag,
@@ -303,7 +304,7 @@ export async function listTags(
 const RECENT = {
   name: "idmint-recent-1",
   text: `SELECT t.name FROM idmint.tag AS t 
-  WHERE t.kind IN ('segment', 'sequence') AND t.state <> 'DELETED' AND (t.moved_to IS NULL OR t.moving)
+  WHERE t.kind IN (${GRANTED}) AND t.state <> 'DELETED' AND (t.moved_to IS NULL OR t.moving)
   ORDER BY age(t.written_by), t.name LIMIT $1`,
 };
 

@@ -11,7 +11,7 @@ import {
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
-import type { SnowflakeKind } from "@idmint/core/kinds";
+import { comesFrom, type SnowflakeKind, type TagKind } from "@idmint/core/kinds";
 import {
   type LeaseCandidates,
   type LeasedWorker,
@@ -49,7 +49,7 @@ export interface WorkerPool {
 export function poolOf(name: string, tag: Tag | undefined): WorkerPool {
   if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name, "snowflake");
   const { kind, state, epoch, floor } = tag;
-  if (kind.kind !== "snowflake" || kind.registry !== "STORE") throw withoutWorkers(name, kind.kind);
+  if (!comesFrom(kind, "lease") || kind.registry !== "STORE") throw withoutWorkers(name, kind);
   if (state === "PAUSED") throw tagPaused(name);
   return { tag: name, kind, epoch, closedUntilMs: lastMsAtOrBelow(kind.layout, floor) };
 }
@@ -124,7 +124,9 @@ function ofEpoch(
  * The floor of a tag after its store went back and was accepted. It is above all that any lease of the lost history may
  * have reserved, by another host's clock.
  */
-export function acceptedFloor({ layout }: SnowflakeKind, floor: bigint, nowMs: number): bigint {
+export function acceptedFloor(kind: TagKind, floor: bigint, nowMs: number): bigint {
+  if (!comesFrom(kind, "lease")) return floor;
+  const { layout } = kind;
   const untilMs = nowMs + MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS + CLOCK_MARGIN_MS;
   const tick = BigInt(Math.max(0, tickAt(layout, untilMs) + 1));
   const max = maxIdOf(layout);
@@ -137,12 +139,11 @@ function bitsBelowTime(layout: SnowflakeLayout): number {
   return layout.extensionBits + layout.dataCenterBits + layout.workerBits + layout.sequenceBits;
 }
 
-function withoutWorkers(tag: string, kind: string): IdmintError {
-  const text =
-    kind === "snowflake"
-      ? `tag "${tag}" leases its worker ids only in Redis`
-      : `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have worker ids`;
-  return new IdmintError("WRONG_KIND", text, { metadata: { tag, kind } });
+function withoutWorkers(tag: string, kind: TagKind): IdmintError {
+  const text = comesFrom(kind, "lease")
+    ? `tag "${tag}" leases its worker ids only in Redis`
+    : `tag "${tag}" is of kind ${kind.kind}; only tags of kind snowflake have worker ids`;
+  return new IdmintError("WRONG_KIND", text, { metadata: { tag, kind: kind.kind } });
 }
 
 /** A row of the table `worker`. 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */

@@ -1,6 +1,6 @@
 import { IdmintError, invalidField } from "@idmint/core";
 import { periodsOf, type Tag, tagNotFound } from "@idmint/core/server";
-import { countsInRedis } from "@idmint/core/kinds";
+import { countsInRedis, countsToFloor } from "@idmint/core/kinds";
 import type { Stamp } from "../shared/change.ts";
 import type { PlacedTag } from "../shared/placed-tag.ts";
 
@@ -80,8 +80,7 @@ function stamped(tag: Tag, { revision, nowMs }: Stamp): Tag {
 }
 
 function assertMovable({ name, kind }: Tag): void {
-  const isPlain = kind.kind === "segment" || kind.kind === "sequence";
-  if (isPlain && !countsInRedis(kind) && periodsOf(kind) === undefined) return;
+  if (countsToFloor(kind) && !countsInRedis(kind) && periodsOf(kind) === undefined) return;
   throw new IdmintError(
     "WRONG_KIND",
     `tag "${name}" stays in its database: only segments, and sequences without periods that count in the store, can be moved`,

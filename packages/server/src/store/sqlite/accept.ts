@@ -15,6 +15,7 @@ import {
 } from "../shared/period.ts";
 import { assertReadable } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
+import { LEASING } from "../shared/kind-lists.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
 import type { Transaction } from "./file/connection.ts";
@@ -37,7 +38,7 @@ const RAISE = `UPDATE tag SET
   epoch = max(epoch + 1, ?2), revision = ?3 + place.number, updated_at_ms = ?4
   FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM tag) AS place
   WHERE place.name = tag.name`;
-const SNOWFLAKES = "SELECT name, kind, settings, floor FROM tag WHERE kind = 'snowflake'";
+const SNOWFLAKES = `SELECT name, kind, settings, floor FROM tag WHERE kind IN (${LEASING})`;
 const RECORD = `UPDATE store SET
   store_id = coalesce(?, store_id), identity = ?, witness = ?, next_witness = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?, floors = ?`;
 
@@ -119,7 +120,6 @@ function closeSnowflakes(transaction: Transaction, nowMs: number): void {
   for (const row of transaction.all(SNOWFLAKES)) {
     const name = String(row["name"]);
     const { kind } = columnFrom(name, String(row["kind"]), String(row["settings"]));
-    if (kind.kind !== "snowflake") continue;
     transaction.run(BEGIN_AT, acceptedFloor(kind, row["floor"] as bigint, nowMs), name);
   }
 }

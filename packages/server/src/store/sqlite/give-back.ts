@@ -1,12 +1,12 @@
 import { IdmintError } from "@idmint/core";
 import type { GiveBackRequest } from "@idmint/core/server";
+import { SEGMENTS } from "../shared/kind-lists.ts";
 import { givenBack } from "../shared/records/ledger-row.ts";
 import type { Database } from "./file/database.ts";
 import { countChanges } from "./file/identity.ts";
 import { writeLedger } from "./records/ledger.ts";
 
-const GIVE_BACK =
-  "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND kind = 'segment' AND state <> 'DELETED'";
+const GIVE_BACK = `UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND kind IN (${SEGMENTS}) AND state <> 'DELETED'`;
 const EPOCH = "SELECT epoch FROM tag WHERE name = ?";
 
 /**

@@ -7,6 +7,7 @@ import {
   type TagSettings,
   type TagStore,
 } from "@idmint/core/server";
+import { GRANTED } from "../shared/kind-lists.ts";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
   advancedTag,
@@ -38,7 +39,7 @@ const TAKE_REVISION = "UPDATE store SET revision = ?";
 const LIST = `SELECT ${COLUMNS} FROM tag
   WHERE name > ? AND name >= ? AND name < ? || '~' AND (? OR state <> 'DELETED') ORDER BY name LIMIT ?`;
 
-const RECENT = `SELECT name FROM tag WHERE kind IN ('segment', 'sequence') AND state <> 'DELETED'
+const RECENT = `SELECT name FROM tag WHERE kind IN (${GRANTED}) AND state <> 'DELETED'
   ORDER BY max(granted_at_ms, updated_at_ms) DESC, name LIMIT ?`;
 
 export function readTag(transaction: Transaction, name: string): Tag | undefined {

@@ -1,4 +1,5 @@
 import { bounded, type Committed, IdmintError } from "@idmint/core";
+import { asKind } from "@idmint/core/kinds";
 import type { RaiseBounds, SequenceIssued, Tag } from "@idmint/core/server";
 import { RedisAgreement } from "../../redis/agreement.ts";
 import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
@@ -53,7 +54,7 @@ export class RedisSequenceCounter implements Counter {
   constructor(tag: Tag, ports: RedisCounterPorts) {
     const { name } = tag;
     this.#name = name;
-    this.#settings = settingsOf(tag);
+    this.#settings = settingsFrom(tag);
     this.#ports = ports;
     this.#raise = new RedisRaise(name, ports);
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
@@ -87,7 +88,7 @@ export class RedisSequenceCounter implements Counter {
 
   /** A newer record of the tag was seen. */
   update(tag: Tag): void {
-    this.#settings = settingsOf(tag);
+    this.#settings = settingsFrom(tag);
     this.#agreement.update(placeOf(tag));
   }
 
@@ -172,9 +173,8 @@ function mostLeft(maxSkip: number | undefined, count: number): number {
   return maxSkip === undefined ? Number.MAX_SAFE_INTEGER : Math.max(maxSkip, count);
 }
 
-function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
-  if (kind.kind === "sequence" && kind.redis !== undefined) {
-    return { bounds: kind.redis, ceiling, epoch };
-  }
+function settingsFrom({ name, kind, ceiling, epoch }: Tag): Settings {
+  const { redis: bounds } = asKind(kind, "sequence");
+  if (bounds !== undefined) return { bounds, ceiling, epoch };
   throw new Error(`tag ${name} is no sequence in Redis`);
 }

@@ -4,7 +4,7 @@ import type { System } from "../../system.ts";
 import type { OnWentBack } from "../../upstream/refusals.ts";
 import type { Clocks } from "../../worker-ids/clocks.ts";
 import { boundedCalls, guardedRegistry, unreachableRegistry } from "../../worker-ids/registries.ts";
-import type { SourceOf } from "../kind.ts";
+import type { SourceOf, TagOf } from "../kind.ts";
 import { type SnowflakeSourceOptions, SnowflakeTagSource, type TagRegistry } from "./source.ts";
 
 export interface SnowflakesPorts {
@@ -27,8 +27,8 @@ export function createSnowflakes(
   const { store, system, emit, storeTimeoutMs, onWentBack, registryInRedis } = ports;
   const { clock, timers, random, wallClock } = system;
   const inStore = guardedRegistry(boundedCalls(store, storeTimeoutMs, timers), onWentBack);
-  const registryOf = (tag: Tag): TagRegistry => {
-    if (tag.kind.kind === "snowflake" && tag.kind.registry === "STORE") return inStore;
+  const registryOf = (tag: TagOf<"snowflake">): TagRegistry => {
+    if (tag.kind.registry === "STORE") return inStore;
     return registryInRedis(tag) ?? unreachableRegistry(tag.name);
   };
   const { keeper, watch: judge } = ports.clocks;

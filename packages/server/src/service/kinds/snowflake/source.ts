@@ -12,7 +12,7 @@ import {
   SnowflakeSource,
   type Timers,
 } from "@idmint/core";
-import type { SnowflakeKind } from "@idmint/core/kinds";
+import { comesFrom, asKind, type SnowflakeKind } from "@idmint/core/kinds";
 import type { Tag, WorkerRegistry } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
 import type { KeptRegistry } from "../../worker-ids/lease-keeper.ts";
@@ -87,9 +87,8 @@ export class SnowflakeTagSource implements TagSource {
     options: SnowflakeSourceOptions,
     ports: SnowflakeSourcePorts,
   ) {
-    if (kind.kind !== "snowflake") throw new Error(`tag ${name} is not of kind snowflake`);
     this.#name = name;
-    this.#kind = kind;
+    this.#kind = asKind(kind, "snowflake");
     this.#epoch = epoch;
     this.#options = options;
     this.#ports = ports;
@@ -140,7 +139,7 @@ export class SnowflakeTagSource implements TagSource {
 
   update(tag: Tag): void {
     const { kind } = tag;
-    if (kind.kind !== "snowflake") return;
+    if (!comesFrom(kind, "lease")) return;
     this.#ports.registry.update?.(tag);
     this.#ports.keeper?.update(tag);
     const isChanged = SETTINGS.some((setting) => kind[setting] !== this.#kind[setting]);

@@ -10,6 +10,7 @@ import {
   SegmentBuffer,
   type Timers,
 } from "@idmint/core";
+import { comesFrom } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
 import type { TicketFleet } from "../../tickets/fleet.ts";
@@ -78,7 +79,7 @@ export class TicketSource implements TagSource {
   }
 
   update(tag: Tag): void {
-    if (tag.kind.kind === "ticket") this.#tag = { ...tag, kind: tag.kind };
+    if (comesFrom(tag.kind, "tickets")) this.#tag = { ...tag, kind: tag.kind };
   }
 
   observeEpoch(epoch: bigint): void {
