@@ -1,13 +1,13 @@
 import {
   IdmintError,
   invalidField,
-  millisecondsOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
+  type SnowflakeParts,
 } from "@idmint/core";
-import { COUNTERS_PER_MS, MAX_SNOWFLAKE_SHARD } from "@idmint/core/kinds";
-import { KINDS, type Values } from "@idmint/core/kinds";
-import type { SnowflakeKind, Tag } from "@idmint/proto";
+import { KIND_NAMES, KINDS, specOf, type Values, wordOf } from "@idmint/core/kinds";
+import type { Tag } from "@idmint/proto";
+import { settingsOfProto } from "@idmint/server/kind-values";
 import { Option } from "commander";
 import { kindWord } from "./kind-words.ts";
 import type { Parser } from "./parse.ts";
@@ -50,35 +50,20 @@ export function layoutOption(): Option {
   ).argParser(layoutFrom("--layout"));
 }
 
-/** A layout of the API, with the servers' defaults for what it leaves out. */
-export function domainLayout(wire: SnowflakeKind["layout"]): SnowflakeLayout {
-  if (wire === undefined) return STANDARD;
-  const { timeUnit, timeOrigin, ...bits } = wire;
-  return {
-    ...bits,
-    timeUnitMs: timeUnit === undefined ? STANDARD.timeUnitMs : millisecondsOf(timeUnit),
-    timeOriginMs: timeOrigin?.getTime() ?? STANDARD.timeOriginMs,
-  };
-}
-
-/** The layout of a tag whose ids hold the time; WRONG_KIND for all others. */
-export function layoutOf({ name, kind }: Tag): SnowflakeLayout {
-  if (kind?.$case === "snowflake") return domainLayout(kind.value.layout);
-  if (kind?.$case === "redisSnowflake") {
-    return {
-      timeUnitMs: 1,
-      timeOriginMs: kind.value.timeOrigin?.getTime() ?? STANDARD.timeOriginMs,
-      timeBits: 41,
-      extensionBits: 0,
-      dataCenterBits: 0,
-      workerBits: Math.log2(MAX_SNOWFLAKE_SHARD + 1),
-      sequenceBits: Math.log2(COUNTERS_PER_MS),
-    };
-  }
+/** How ids of a tag are composed that hold the time, and what they have unless told; WRONG_KIND for all others. */
+export function layoutOf({ name, kind }: Tag): {
+  readonly layout: SnowflakeLayout;
+  readonly own: Partial<SnowflakeParts>;
+} {
+  const settings = kind === undefined ? undefined : settingsOfProto(kind);
+  const composed = settings === undefined ? undefined : specOf(settings).composed;
+  if (settings !== undefined && composed !== undefined)
+    return { layout: composed.layout(settings), own: composed.own(settings) };
   const word = kindWord(kind?.$case);
+  const names = KIND_NAMES.filter((each) => KINDS[each].composed !== undefined);
   throw new IdmintError(
     "WRONG_KIND",
-    `tag "${name}" is of kind ${word}; only ids of kinds snowflake and redis-snowflake contain the time`,
+    `tag "${name}" is of kind ${word}; only ids of kinds ${names.toReversed().map(wordOf).join(" and ")} contain the time`,
     { metadata: { tag: name, kind: word } },
   );
 }

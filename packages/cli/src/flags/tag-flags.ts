@@ -1,11 +1,11 @@
 import { invalidField, paymentSerial } from "@idmint/core";
-import type { KindName } from "@idmint/core/kinds";
+import { type KindName, specOf } from "@idmint/core/kinds";
 import { Order, Tag, type UpdateTagRequest } from "@idmint/proto";
+import { settingsOfProto } from "@idmint/server/kind-values";
 import { type Command, Option } from "commander";
 import { assertOfKind, type KindFlags, kindFrom, kindOptions, kindPaths } from "./kind-flags.ts";
 import { KIND_WORDS } from "./kind-words.ts";
 import { ceiling, oneOf, smallNumber } from "./parse.ts";
-import { domainLayout } from "./snowflake-layout.ts";
 
 const ORDERS: Readonly<Record<string, Order>> = {
   unordered: Order.UNORDERED,
@@ -89,11 +89,13 @@ function paymentSerialOption(): Option {
 function templateOf(flags: TagFlags, kind: Tag["kind"]): string | undefined {
   const { format, paymentSerial: business } = flags;
   if (business === undefined) return format;
-  if (kind?.$case !== "snowflake") {
+  const settings = kind === undefined ? undefined : settingsOfProto(kind);
+  const composed = settings === undefined ? undefined : specOf(settings).composed;
+  if (settings === undefined || composed?.isShown !== true) {
     const why = "only ids of kind snowflake hold time, machine and counter";
     throw invalidField("--payment-serial", `needs --kind snowflake: ${why}`);
   }
-  return paymentSerial(business, domainLayout(kind.value.layout), "--payment-serial");
+  return paymentSerial(business, composed.layout(settings), "--payment-serial");
 }
 
 function keyDigitsOption(): Option {

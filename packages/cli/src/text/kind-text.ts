@@ -1,7 +1,17 @@
 // The settings of a tag's kind in words.
-import { durationText, type Field, KINDS, plainText, type Value, wordOf } from "@idmint/core/kinds";
+import {
+  countsToFloor as isCountedToFloor,
+  durationText,
+  type Field,
+  type KindName,
+  KINDS,
+  plainText,
+  type Value,
+  type Values,
+  wordOf,
+} from "@idmint/core/kinds";
 import type { Tag } from "@idmint/proto";
-import { kindNameOf, type ProtoKind, valuesOfProto } from "@idmint/server/kind-values";
+import { kindNameOf, valuesOfProto } from "@idmint/server/kind-values";
 import { snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
 import { plain } from "../process/plain.ts";
 import type { Rows } from "./table.ts";
@@ -14,22 +24,36 @@ const LABELS: Readonly<Record<string, string>> = {
 
 /** Whether the ids of a tag begin again every day, week, month or year. */
 export function hasPeriods({ kind }: Tag): boolean {
-  return kind?.$case === "sequence" && kind.value.period !== 0;
+  return kind !== undefined && valuesOfProto(kind)["period"] !== undefined;
+}
+
+/** Whether the floor of a tag is that of all its ids; not of a kind that this release does not know. */
+export function countsToFloor({ kind }: Tag): boolean {
+  return kind !== undefined && isCountedToFloor({ kind: kindNameOf(kind) });
 }
 
 /** The settings as rows. */
 export function kindRows(tag: Tag): Rows {
   const { kind, period } = tag;
   if (kind === undefined) return [];
-  if (kind.$case === "snowflake") return snowflakeRows(kind.value);
   const present = period === "" ? "none yet" : plain(period);
-  return [...settingRows(kind), ...(hasPeriods(tag) ? [["present period", present] as const] : [])];
+  const name = kindNameOf(kind);
+  const own = ROWS[name](valuesOfProto(kind), name);
+  return [...own, ...(hasPeriods(tag) ? [["present period", present] as const] : [])];
 }
 
+const ROWS: Readonly<Record<KindName, (values: Values, name: KindName) => Rows>> = {
+  segment: settingRows,
+  sequence: settingRows,
+  redis_snowflake: settingRows,
+  ticket: settingRows,
+  snowflake: snowflakeRows,
+  uuid: settingRows,
+  object_id: settingRows,
+};
+
 /** The settings that apply, those that servers decide last. */
-function settingRows(kind: ProtoKind): Rows {
-  const name = kindNameOf(kind);
-  const values = valuesOfProto(kind);
+function settingRows(values: Values, name: KindName): Rows {
   const fields = Object.entries<Field>(KINDS[name].fields).toSorted(
     ([, one], [, other]) => Number(one.role === "placed") - Number(other.role === "placed"),
   );
@@ -51,25 +75,21 @@ function valueText({ type }: Field, value: Value): string {
 /** What tells tags of a kind apart, in one word for a table. */
 export function kindSummary({ kind }: Tag): string {
   if (kind === undefined) return "-";
-  if (kind.$case === "snowflake") return snowflakeSummary(kind.value);
-  const values = valuesOfProto(kind);
-  if (kind.$case === "sequence") {
-    const { period, time_zone: zone, redis_server: redisServer } = values;
-    if (redisServer !== undefined) return `redis:${plain(plainText(redisServer))}`;
-    return period === undefined ? "-" : `${wordOf(plainText(period))}:${plain(plainText(zone))}`;
-  }
-  const name = TELLING[kind.$case];
-  if (name === undefined) return "-";
-  const text = wordOf(plainText(values[name] ?? 0));
-  return name === "variant" ? text : `${name}:${text}`;
+  return TELLING[kindNameOf(kind)](valuesOfProto(kind));
 }
 
-/** The field that tells tags of a kind apart. */
-const TELLING: Readonly<Partial<Record<ProtoKind["$case"], string>>> = {
-  redisSnowflake: "shard",
-  ticket: "slots",
-  uuid: "version",
-  objectId: "variant",
+/** The same of each kind, by the values of its settings. */
+const TELLING: Readonly<Record<KindName, (values: Values) => string>> = {
+  segment: () => "-",
+  sequence: ({ period, time_zone: zone, redis_server: redisServer }) => {
+    if (redisServer !== undefined) return `redis:${plain(plainText(redisServer))}`;
+    return period === undefined ? "-" : `${wordOf(plainText(period))}:${plain(plainText(zone))}`;
+  },
+  redis_snowflake: ({ shard }) => `shard:${plainText(shard ?? 0)}`,
+  ticket: ({ slots }) => `slots:${plainText(slots ?? 0)}`,
+  snowflake: snowflakeSummary,
+  uuid: ({ version }) => `version:${plainText(version ?? 0)}`,
+  object_id: ({ variant }) => wordOf(plainText(variant ?? 0)),
 };
 
 /** A time as ISO 8601 in UTC. */

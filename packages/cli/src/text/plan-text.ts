@@ -1,6 +1,5 @@
 // The output of `idmint tag create --dry-run`: a tag that is planned and not made.
-import { endOf } from "@idmint/core";
-import { lifeEndMs } from "@idmint/core/kinds";
+import { specOf } from "@idmint/core/kinds";
 import { idCountsOf, type TagSettings } from "@idmint/core/server";
 import type { PlannedTag } from "@idmint/server";
 import { plain } from "../process/plain.ts";
@@ -45,8 +44,7 @@ export function planJson(plan: PlannedTag, nowMs: number): unknown {
 
 /** The first millisecond without ids; undefined for kinds whose ids do not run out with time. */
 function endMsOf({ kind }: TagSettings): number | undefined {
-  if (kind.kind === "snowflake") return endOf(kind.layout);
-  return kind.kind === "redis_snowflake" ? lifeEndMs(kind.timeOriginMs) + 1 : undefined;
+  return specOf(kind).timeEndMs(kind);
 }
 
 function daysLeft(settings: TagSettings, nowMs: number): number | undefined {

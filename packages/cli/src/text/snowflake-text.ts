@@ -1,9 +1,12 @@
 // The settings of kind snowflake in words.
 import { endOf, idsPerSecond, type SnowflakeLayout } from "@idmint/core";
-import { durationText } from "@idmint/core/kinds";
-import { clockPolicyToJSON, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
-import { protoDurationText } from "./proto-duration.ts";
-import { domainLayout } from "../flags/snowflake-layout.ts";
+import {
+  durationText,
+  plainText,
+  snowflakeLayoutOf,
+  type Values,
+  wordOf,
+} from "@idmint/core/kinds";
 import { plain } from "../process/plain.ts";
 import type { Rows } from "./table.ts";
 
@@ -32,26 +35,21 @@ function layoutRows(layout: SnowflakeLayout): Rows {
   return rows;
 }
 
-export function snowflakeRows(kind: SnowflakeKind): Rows {
-  const { dataCenter, registry, redisServer } = kind;
+/** By the values of the settings, which leave out what is 0. */
+export function snowflakeRows(values: Values): Rows {
+  const { redis_server: redisServer, clock_policy: policy } = values;
   return [
-    ...layoutRows(domainLayout(kind.layout)),
-    ["data center", String(dataCenter)],
-    ["clock policy", policyWord(kind)],
-    ["clock wait", protoDurationText(kind.clockWait)],
+    ...layoutRows(snowflakeLayoutOf(values["layout"] as Values)),
+    ["data center", plainText(values["data_center"] ?? 0)],
+    ["clock policy", wordOf(plainText(policy))],
+    ["clock wait", durationText((values["clock_wait"] ?? 0) as number)],
     [
       "worker registry",
-      registry === WorkerRegistry.REDIS ? `redis ${plain(redisServer)}` : "store",
+      values["registry"] === "REDIS" ? `redis ${plain(plainText(redisServer ?? ""))}` : "store",
     ],
   ];
 }
 
-export function snowflakeSummary({ layout }: SnowflakeKind): string {
-  return `layout:${layoutWord(domainLayout(layout))}`;
-}
-
-/** A policy as it is typed after --clock-policy. */
-function policyWord({ clockPolicy }: SnowflakeKind): string {
-  const word = clockPolicyToJSON(clockPolicy).replace("CLOCK_POLICY_", "");
-  return word.toLowerCase().replaceAll("_", "-");
+export function snowflakeSummary({ layout }: Values): string {
+  return `layout:${layoutWord(snowflakeLayoutOf(layout as Values))}`;
 }

@@ -1,7 +1,17 @@
 import { plain } from "../../process/plain.ts";
-import { encode, IdmintError, invalidField, MAX_ID, MAX_WORKER_BITS, tickAt } from "@idmint/core";
-import { type FormatSubject, parseTemplate, TextFormat, zoneOffsets } from "@idmint/core/server";
-import { PeriodUnit, type Tag } from "@idmint/proto";
+import {
+  encode,
+  IdmintError,
+  invalidField,
+  MAX_ID,
+  MAX_WORKER_BITS,
+  type SnowflakeParts,
+  tickAt,
+} from "@idmint/core";
+import { type PeriodUnit, specOf, type TagKind } from "@idmint/core/kinds";
+import { periodsOf, type TextFormat, textFormatOf, zoneOffsets } from "@idmint/core/server";
+import type { Tag } from "@idmint/proto";
+import { settingsOfProto } from "@idmint/server/kind-values";
 import { type Command, Option } from "commander";
 import { withServer } from "../../calls/connection.ts";
 import type { Io } from "../../process/io.ts";
@@ -90,18 +100,22 @@ function field(flag: string, what: string, max: number): Option {
 }
 
 async function encoded(tag: Tag, flags: EncodeFlags): Promise<Encoded> {
-  const isSnowflake = tag.kind?.$case === "snowflake" || tag.kind?.$case === "redisSnowflake";
-  if (!isSnowflake) refuseFields(tag, flags);
-  const format = formatOf(tag);
-  if (isSnowflake && flags.number === undefined) {
+  const settings = tag.kind === undefined ? undefined : settingsOfProto(tag.kind);
+  const isComposed = settings !== undefined && specOf(settings).composed !== undefined;
+  const isOfParts = isComposed && flags.number === undefined;
+  if (!isOfParts) refuseFields(tag, flags);
+  const format = formatOf(tag, settings);
+  if (isOfParts) {
     const id = composed(tag, flags);
     return { id, text: format?.render(id) ?? "" };
   }
-  if (isSnowflake) refuseFields(tag, flags);
   if (format === undefined) throw plainNumbers(tag);
   if (flags.number === undefined)
     throw invalidField("--number", "is required: the number to write as text");
-  return { id: flags.number, text: format.render(flags.number, periodStart(tag, flags.period)) };
+  return {
+    id: flags.number,
+    text: format.render(flags.number, periodStart(settings, flags.period)),
+  };
 }
 
 /** The id of a time and the other fields. INVALID_ARGUMENT for what the layout has no room for. */
@@ -109,18 +123,16 @@ function composed(tag: Tag, flags: EncodeFlags): bigint {
   if (flags.period !== undefined)
     throw invalidField("--period", "is for tags with periods; leave it out");
   if (flags.time === undefined) throw invalidField("--time", "is required: the time in the id");
-  const layout = layoutOf(tag);
+  const { layout, own } = layoutOf(tag);
   assertInLife("--time", flags.time, layout);
-  const { worker = workerOf(tag, layout.workerBits), extension = 0, sequence = 0 } = flags;
-  const own = tag.kind?.$case === "snowflake" ? tag.kind.value.dataCenter : 0;
-  const { dataCenter = own } = flags;
+  const { worker = workerOf(own, layout.workerBits), extension = 0, sequence = 0 } = flags;
+  const { dataCenter = own.dataCenter ?? 0 } = flags;
   const tick = tickAt(layout, flags.time.getTime());
   return encode(layout, { tick, extension, dataCenter, worker, sequence });
 }
 
-function workerOf({ kind }: Tag, workerBits: number): number {
-  if (kind?.$case === "redisSnowflake") return kind.value.shard;
-  if (workerBits === 0) return 0;
+function workerOf({ worker }: Partial<SnowflakeParts>, workerBits: number): number {
+  if (worker !== undefined || workerBits === 0) return worker ?? 0;
   throw invalidField("--worker", `is required: 0 to ${2 ** workerBits - 1}`);
 }
 
@@ -137,33 +149,18 @@ function refuseFields(tag: Tag, flags: FieldFlags): void {
 }
 
 /** How the texts of a tag are written; undefined for tags whose ids are numbers. */
-function formatOf(tag: Tag): TextFormat | undefined {
-  const { name, kind, ceiling, format, unguessable } = tag;
+function formatOf(tag: Tag, kind: TagKind | undefined): TextFormat | undefined {
+  const { name, ceiling, format, unguessable } = tag;
   if (unguessable !== undefined) {
     const text = `ids of tag "${name}" are made with key ${unguessable.keyId}, which only servers have, and SDKs that are given it`;
     throw wrongKind(tag, text);
   }
-  if (format === undefined) return undefined;
-  const subject: FormatSubject = { firstId: 1n, lastId: ceiling, offsetAt: zoneOffsets() };
-  const template = parseTemplate(format.template);
-  if (kind?.$case === "snowflake") {
-    return new TextFormat(template, { ...subject, firstId: 0n, snowflake: layoutOf(tag) });
-  }
-  const period = kind?.$case === "sequence" ? UNITS[kind.value.period] : undefined;
-  return new TextFormat(template, period === undefined ? subject : { ...subject, period });
+  if (format === undefined || kind === undefined) return undefined;
+  return textFormatOf({ kind, ceiling, format }, zoneOffsets());
 }
 
-const UNITS: Readonly<Record<number, FormatSubject["period"]>> = {
-  [PeriodUnit.DAY]: "DAY",
-  [PeriodUnit.WEEK]: "WEEK",
-  [PeriodUnit.MONTH]: "MONTH",
-  [PeriodUnit.YEAR]: "YEAR",
-};
-
 /** The days on which periods begin, in words and as a test. */
-const FIRST_DAYS: Readonly<
-  Record<NonNullable<FormatSubject["period"]>, readonly [string, (day: Date) => boolean]>
-> = {
+const FIRST_DAYS: Readonly<Record<PeriodUnit, readonly [string, (day: Date) => boolean]>> = {
   DAY: ["a day", () => true],
   WEEK: ["a Monday", (day) => day.getUTCDay() === 1],
   MONTH: ["the first day of a month", (day) => day.getUTCDate() === 1],
@@ -171,8 +168,8 @@ const FIRST_DAYS: Readonly<
 };
 
 /** The first day of a period, YYYY-MM-DD; empty for tags without periods. */
-function periodStart({ kind }: Tag, text: string | undefined): string {
-  const unit = kind?.$case === "sequence" ? UNITS[kind.value.period] : undefined;
+function periodStart(kind: TagKind | undefined, text: string | undefined): string {
+  const unit = kind === undefined ? undefined : periodsOf(kind)?.unit;
   if (unit === undefined) {
     if (text === undefined) return "";
     throw invalidField("--period", "is for tags with periods; leave it out");

@@ -38,7 +38,7 @@ Examples:
   command.action(async (name: string, { from, to }: { readonly from: Date; readonly to: Date }) => {
     if (to < from) throw invalidField("--to", "must not be before --from");
     await withServer(command, io, async (send) => {
-      const layout = layoutOf(await readTag(send, name));
+      const { layout } = layoutOf(await readTag(send, name));
       assertInLife("--from", from, layout);
       assertInLife("--to", to, layout);
       const { min, max } = idsOfSpan(layout, from.getTime(), to.getTime());

@@ -1,5 +1,8 @@
 // What the commands about tags have in common.
+import { HELD_FOR_EVER_MS } from "@idmint/core/kinds";
+import { memoryMsOf } from "@idmint/core/server";
 import { LaggingNode, type Tag } from "@idmint/proto";
+import { settingsOfProto } from "@idmint/server/kind-values";
 import { type Command, Option } from "commander";
 import type { Send } from "../../calls/connection.ts";
 import type { Io } from "../../process/io.ts";
@@ -114,7 +117,7 @@ export function effectRows({
 
 /** Whether callers may keep its segments until these are used up. */
 function keepsForEver(tag: Tag | undefined): boolean {
-  return tag?.kind?.$case === "segment" && tag.kind.value.tinyidStep > 0;
+  return tag?.kind !== undefined && memoryMsOf(settingsOfProto(tag.kind)) === HELD_FOR_EVER_MS;
 }
 
 /** A server that has not confirmed a change, and until when it may ignore it. */

@@ -3,6 +3,7 @@ import type { Send } from "../../calls/connection.ts";
 import { CommandFailure } from "../../calls/failure.ts";
 import { EXIT } from "../../process/exit-code.ts";
 import { listPages } from "../../calls/paging.ts";
+import { countsToFloor } from "../../text/kind-text.ts";
 import type { FloorOf } from "./judge.ts";
 
 /** Periods are kept for ten years at most. */
@@ -29,9 +30,7 @@ async function periodsOf(
 ): Promise<ReadonlyMap<string, bigint> | undefined> {
   const tag = await tagOf(send, name);
   if (tag === undefined) return new Map([["", 0n]]);
-  const { kind, unguessable } = tag;
-  if (unguessable !== undefined) return undefined;
-  if (kind?.$case !== "segment" && kind?.$case !== "sequence") return undefined;
+  if (tag.unguessable !== undefined || !countsToFloor(tag)) return undefined;
   const floors = new Map([[tag.period, tag.floor]]);
   if (tag.period === "") return floors;
   const ended = await listPages({ limit: MAX_PERIODS }, async (page) => {

@@ -12,7 +12,7 @@ import {
   ratesOf,
   silenceWord,
 } from "../../text/figures-text.ts";
-import { hasPeriods } from "../../text/kind-text.ts";
+import { countsToFloor, hasPeriods } from "../../text/kind-text.ts";
 import { plain } from "../../process/plain.ts";
 import { columns } from "../../text/table.ts";
 import { tagStateWord } from "../../text/tag-text.ts";
@@ -109,9 +109,7 @@ export function seenText(seen: Seen, address: string): string {
 
 /** Ids up to the ceiling. Ids of kinds that do not count have none. */
 function leftOf(tag: Tag): bigint | undefined {
-  const kind = tag.kind?.$case;
-  const counts = kind === "segment" || kind === "sequence";
-  return counts && !hasPeriods(tag) ? tag.ceiling - tag.floor : undefined;
+  return countsToFloor(tag) && !hasPeriods(tag) ? tag.ceiling - tag.floor : undefined;
 }
 
 function stateWord({ state }: GetNodeStatusResponse): string {

@@ -7,6 +7,7 @@ import { CommandFailure, failureFrom } from "../../../calls/failure.ts";
 import { ceiling, oneWord, wholeNumber } from "../../../flags/parse.ts";
 import { EXIT } from "../../../process/exit-code.ts";
 import type { Io } from "../../../process/io.ts";
+import { countsToFloor } from "../../../text/kind-text.ts";
 import { examplesText, printAnswer } from "../../../text/output.ts";
 import { plain } from "../../../process/plain.ts";
 import { columns } from "../../../text/table.ts";
@@ -191,9 +192,7 @@ async function tagOf(send: Send, name: string): Promise<Tag | undefined> {
       return undefined;
     throw thrown;
   }
-  const kind = tag?.kind?.$case;
-  const counts = kind === "segment" || (kind === "sequence" && tag?.period === "");
-  if (counts) return tag;
+  if (tag !== undefined && countsToFloor(tag) && tag.period === "") return tag;
   throw invalidField(
     name,
     "is the name of a tag whose ids are not one row of numbers: choose another name with --name",
