@@ -11,6 +11,7 @@ import {
   segmentOf,
 } from "@idmint/core";
 import type { TagKind } from "@idmint/core/kinds";
+import { WAYS } from "./kinds/ways.ts";
 import type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, assertTagName, callOf, numberOf, TEXT_OPTIONS } from "./calls.ts";
 import {
@@ -59,17 +60,6 @@ export interface TestIdTag extends IdTag {
 
 /** Kinds of tags; "segment" until a test says otherwise. */
 export type TestKind = TagKind["kind"];
-
-/** Whether ids of a kind are made, or held, in the process that uses them. */
-const IS_AT_ONCE: Readonly<Record<TestKind, boolean>> = {
-  segment: true,
-  sequence: false,
-  redis_snowflake: false,
-  ticket: false,
-  snowflake: true,
-  uuid: true,
-  object_id: true,
-};
 
 /** The stand-in for tests: an IdClient without a server. */
 export interface TestIdClient extends IdClient {
@@ -235,7 +225,7 @@ class InMemoryIdTag implements TestIdTag {
     assertCount(count);
     this.#assertIssuing(options);
     this.#assertNumbers();
-    if (this.#kind === "sequence") throw notTaken(this.name, this.#kind);
+    if (WAYS[this.#kind] === "strict") throw notTaken(this.name, this.#kind);
     return [this.#load(count, options)];
   }
 
@@ -272,8 +262,9 @@ class InMemoryIdTag implements TestIdTag {
   }
 
   #assertInMemory(): void {
-    const isWritten = this.#kind === "segment" && this.#render !== undefined;
-    if (isWritten || !IS_AT_ONCE[this.#kind]) throw notInMemory(this.name, this.#kind);
+    const way = WAYS[this.#kind];
+    const isWritten = way === "held" && this.#render !== undefined;
+    if (isWritten || way === "asked" || way === "strict") throw notInMemory(this.name, this.#kind);
   }
 
   #assertNumbers(): void {

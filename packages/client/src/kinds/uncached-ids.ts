@@ -20,6 +20,7 @@ import { AnswerCheck, invalidAnswer, segmentsOf } from "../answers.ts";
 import type { Answered } from "../servers/endpoints.ts";
 import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
+import { WAYS } from "./ways.ts";
 
 /** Longest delay that a server's RetryInfo can ask for, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 30_000;
@@ -90,6 +91,8 @@ interface Mark {
 export class UncachedIds {
   /** Kind of the tag, in the words of the proto. */
   readonly kind: string;
+  /** Whether the ids of this kind are strictly increasing. */
+  readonly isStrict: boolean;
   /** Whether the tag has periods; undefined before the first answer. */
   hasPeriods: boolean | undefined;
   readonly #tag: string;
@@ -116,6 +119,7 @@ export class UncachedIds {
   constructor(tagged: UncachedTag, context: TagContext) {
     const { tag, kind, onDoubt } = tagged;
     this.kind = kind;
+    this.isStrict = Object.hasOwn(WAYS, kind) && WAYS[kind as keyof typeof WAYS] === "strict";
     this.#tag = tag;
     this.#isText = tagged.isText;
     this.#maxCount = tagged.maxCount ?? MAX_COUNT_AS_SEGMENTS;
@@ -138,11 +142,6 @@ export class UncachedIds {
         ...(onEvent === undefined ? {} : { onEvent }),
       },
     );
-  }
-
-  /** Whether the ids of this kind are strictly increasing. */
-  get isStrict(): boolean {
-    return this.kind === "sequence";
   }
 
   /** How long nobody has used it, in milliseconds. */
