@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { parseSync } from "oxc-parser";
 import { parse } from "yaml";
+import { kindFaults } from "./kind-rule.ts";
 import { publishedPackages, root } from "./lib.ts";
 
 const MAX_LINES = 400;
@@ -40,7 +41,7 @@ const files = [...publishedPackages, "console"]
   .flatMap((name) => filesBelow(`packages/${name}/src`))
   .filter((file) => !/\/(?:gen|migrations)\//.test(file) && file !== "packages/proto/src/index.ts");
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
-const faults = [...mapFaults(), ...circleFaults(), ...limitFaults()];
+const faults = [...mapFaults(), ...circleFaults(), ...limitFaults(), ...kindFaults(files)];
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) process.exitCode = 1;
 

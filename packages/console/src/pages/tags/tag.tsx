@@ -151,12 +151,14 @@ type Fact = readonly [name: string, value: JSX.Element | string];
 function factsOf(tag: TagJson): readonly Fact[] {
   const { state, ceiling, version, epoch, period, createTime, updateTime, etag } = tag;
   const highest = highestIdOf(tag);
+  const kind = kindOf(tag);
+  const hasCeiling = kind === undefined || specOf({ kind }).ids === "number";
   return [
     [t("tags.state"), <TagBadge key="state" state={state} />],
     ...(highest === undefined
       ? []
       : [[t("tags.floor"), <Id key="floor" text={highest} />] as const]),
-    [t("tags.ceiling"), <Id key="ceiling" text={ceiling} />],
+    ...(hasCeiling ? [[t("tags.ceiling"), <Id key="ceiling" text={ceiling} />] as const] : []),
     ...(period === "" ? [] : [[t("tag.period"), period] as const]),
     [t("tag.epoch"), epoch],
     [t("tag.version"), version],

@@ -8,8 +8,8 @@ import { type Counter, GroupedSource, type GroupedSourcePorts } from "./grouped-
 import type { MakeSource, RedisCounters, SourceName, SourceOf } from "./kind.ts";
 import { sequenceCounter } from "./sequence/counter.ts";
 import type { TagSource } from "./source.ts";
-import { textIds } from "./text-ids.ts";
-import { type TextMakers, TextSource } from "./text-source.ts";
+import { textSources } from "./text-ids.ts";
+import type { TextMakers } from "./text-source.ts";
 
 export interface SourcesPorts extends Omit<GroupedSourcePorts, "onEvent"> {
   readonly grants: Grants;
@@ -26,15 +26,13 @@ export interface SourcesPorts extends Omit<GroupedSourcePorts, "onEvent"> {
 /** How a server makes sources. The compiler names the kind that has none. */
 export function sourceMaker(ports: SourcesPorts, options: GroupCommitOptions): MakeSource {
   const { grants, redis } = ports;
-  const texts = textIds(ports.makers);
   const grouped = groupedSources(ports, options);
   const sources: { readonly [Name in SourceName]: SourceOf<Name> } = {
     sequence: (tag) => grouped(tag, sequenceCounter(tag, grants, redis)),
     redis_snowflake: (tag) => grouped(tag, redis?.redis_snowflake(tag)),
     ticket: (tag) => ports.ticket?.(tag) ?? grouped(tag, undefined, "ticket.urls"),
     snowflake: ports.snowflake,
-    uuid: ({ kind }) => new TextSource(kind, texts.uuid),
-    object_id: ({ kind }) => new TextSource(kind, texts.object_id),
+    ...textSources(ports.makers),
   };
   // The tag is of the kind that its source is looked up by.
   return (tag) => (sources[tag.kind.kind] as MakeSource)(tag);

@@ -1,19 +1,31 @@
-import type { ObjectIdKind, TagKind, UuidKind } from "@idmint/core/kinds";
-import { specOf } from "@idmint/core/kinds";
+import { specOf, type TagKind } from "@idmint/core/kinds";
+import type { SourceOf } from "./kind.ts";
 import { objectIds } from "./object-id.ts";
-import type { TextIds, TextMakers } from "./text-source.ts";
+import { type TextIds, type TextMakers, TextSource } from "./text-source.ts";
 import { uuids } from "./uuid.ts";
 
 /** Every kind whose ids are text. */
-type TextKind = ObjectIdKind | UuidKind;
+type TextName = "object_id" | "uuid";
+type TextKind = Extract<TagKind, { readonly kind: TextName }>;
 
 type AllTextIds = {
-  readonly [Name in TextKind["kind"]]: TextIds<Extract<TextKind, { readonly kind: Name }>>;
+  readonly [Name in TextName]: TextIds<Extract<TextKind, { readonly kind: Name }>>;
 };
 
 /** How ids of each kind are made that are text. */
-export function textIds({ uuid, objectId }: TextMakers): AllTextIds {
+function textIds({ uuid, objectId }: TextMakers): AllTextIds {
   return { uuid: uuids(uuid), object_id: objectIds(objectId) };
+}
+
+/** How a server makes the sources of these kinds. */
+export function textSources(makers: TextMakers): {
+  readonly [Name in TextName]: SourceOf<Name>;
+} {
+  const all = textIds(makers);
+  return {
+    uuid: ({ kind }) => new TextSource(kind, all.uuid),
+    object_id: ({ kind }) => new TextSource(kind, all.object_id),
+  };
 }
 
 export function isTextKind(kind: TagKind): kind is TextKind {

@@ -11,7 +11,7 @@ import { storeAccepted } from "../shared/records/audit.ts";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { assertReadable, TAG_COLUMNS, type TagRow } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
-import { LEASING } from "../shared/kind-lists.ts";
+import { LEASING } from "../shared/settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
 import { endAsks, takeClaims } from "./records/claims.ts";

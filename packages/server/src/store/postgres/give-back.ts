@@ -1,6 +1,6 @@
 import type { GiveBackRequest } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
-import { SEGMENTS } from "../shared/kind-lists.ts";
+import { SEGMENTS } from "../shared/settings.ts";
 import { widthOf } from "../shared/records/ledger-row.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 

@@ -11,7 +11,7 @@ import {
   type TagSettings,
   type TagStore,
 } from "@idmint/core/server";
-import { GRANTED } from "../shared/kind-lists.ts";
+import { GRANTED } from "../shared/settings.ts";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
   advancedTag,

@@ -1,5 +1,13 @@
-import type { TagKind } from "@idmint/core/kinds";
-import { type Json, type KindName, KINDS, specOf } from "@idmint/core/kinds";
+import {
+  comesFrom,
+  countsToFloor,
+  type Json,
+  KIND_NAMES,
+  type KindName,
+  KINDS,
+  specOf,
+  type TagKind,
+} from "@idmint/core/kinds";
 import { schemaMismatch } from "./failures.ts";
 
 /** Settings of a kind as the column `settings` has them: JSON without spaces, its fields in a fixed order. */
@@ -26,3 +34,17 @@ export function settingsFromText(tag: string, kind: string, text: string): TagKi
     `the row of tag "${tag}" was changed by hand or written by another release: it is a ${kind} with the settings ${text}`,
   );
 }
+
+/** Kinds as a list of SQL. */
+function listed(isListed: (of: { readonly kind: KindName }) => boolean): string {
+  return KIND_NAMES.filter((kind) => isListed({ kind }))
+    .map((kind) => `'${kind}'`)
+    .join(", ");
+}
+
+/** Kinds whose unused ids go back. */
+export const SEGMENTS: string = listed((kind) => comesFrom(kind, "segments"));
+/** Kinds whose workers have leases. */
+export const LEASING: string = listed((kind) => comesFrom(kind, "lease"));
+/** Kinds whose ids the store grants, or bounds. */
+export const GRANTED: string = listed(countsToFloor);

@@ -15,7 +15,7 @@ import {
 } from "../shared/period.ts";
 import { assertReadable } from "../shared/tag-row.ts";
 import { columnFrom } from "../shared/text-settings.ts";
-import { LEASING } from "../shared/kind-lists.ts";
+import { LEASING } from "../shared/settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
 import type { Transaction } from "./file/connection.ts";

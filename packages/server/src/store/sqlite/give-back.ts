@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import type { GiveBackRequest } from "@idmint/core/server";
-import { SEGMENTS } from "../shared/kind-lists.ts";
+import { SEGMENTS } from "../shared/settings.ts";
 import { givenBack } from "../shared/records/ledger-row.ts";
 import type { Database } from "./file/database.ts";
 import { countChanges } from "./file/identity.ts";

@@ -3,7 +3,6 @@ import {
   type AnyKind,
   type Field,
   flatFields,
-  type KindDraft,
   type KindName,
   specOf,
   type TagKind,
@@ -74,5 +73,5 @@ export function plainSettings<Name extends KindName>(
   kind: Name,
 ): Extract<TagKind, { readonly kind: Name }> {
   const of = { name: "t", ceiling: undefined, nowMs: Number.MAX_SAFE_INTEGER };
-  return settledKind({ kind } as KindDraft, of).settings as Extract<TagKind, { kind: Name }>;
+  return settledKind({ kind }, of).settings as Extract<TagKind, { kind: Name }>;
 }
