@@ -1,6 +1,7 @@
 // Shows that the tests can fail: plants one known fault at a time in a copy of the workspace, and wants the tests that
 // guard it to notice. `pnpm mutants` runs all of them, `pnpm mutants WORD` those whose name holds the word, and
-// `pnpm mutants --check` only looks whether all of them can still be planted.
+// `pnpm mutants --check` only looks whether all of them can still be planted. `pnpm mutants --generated` plants faults that are
+// made from the trees of critical files (mutation/generated.ts).
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -20,6 +21,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Mutant } from "./mutant.ts";
 import { mutants } from "./mutants.list.ts";
+import { assertGenerated, runGenerated } from "./mutation/generated.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEST_TIMEOUT_MS = 300_000;
@@ -143,5 +145,7 @@ function run(chosen: readonly Mutant[]): void {
 }
 
 const word = process.argv[2] ?? "";
-assertPlantable();
-if (word !== "--check") run(mutants.filter((mutant) => mutant.name.includes(word)));
+if (word === "--generated") await runGenerated(process.argv.slice(3));
+else assertPlantable();
+if (word === "--check") assertGenerated();
+else if (word !== "--generated") run(mutants.filter((mutant) => mutant.name.includes(word)));

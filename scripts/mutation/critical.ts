@@ -1,0 +1,169 @@
+// The files whose faults nobody may live with, and the tests that hold them.
+
+/** A file in which faults are made. */
+export interface CriticalFile {
+  readonly file: string;
+  /** How the paths of its in-process tests begin, below packages/. */
+  readonly tests: readonly string[];
+  /** The invariant of docs/internals/invariants.md that stands above it, by its first words. At least 95 % of its faults are noticed. */
+  readonly invariant?: string;
+}
+
+/** A fault that changes nothing that anybody could notice. */
+export interface Equivalent {
+  readonly file: string;
+  /** The line in which it begins, without the space around it. */
+  readonly line: string;
+  /** Default: whatever stands in the line. */
+  readonly was?: string;
+  readonly becomes?: string;
+  readonly why: string;
+}
+
+const core = "packages/core/src";
+const http2 = "packages/server/src/fast/http2";
+const store = "packages/server/src/store";
+const buffer = ["core/test/buffer", "core/test/segment.test", "core/test/seen-ranges"];
+const connections = [
+  "server/test/fast/connection",
+  "server/test/fast/short-memory",
+  "server/test/fast/begun",
+];
+
+export const criticalFiles: readonly CriticalFile[] = [
+  {
+    file: `${core}/segment/cursor.ts`,
+    tests: buffer,
+    invariant: "An id is issued when the cursor passes it",
+  },
+  {
+    file: `${core}/segment/buffer-state.ts`,
+    tests: buffer,
+    invariant: "At most one load of a buffer is in flight",
+  },
+  { file: `${core}/segment/segment.ts`, tests: buffer },
+  { file: `${core}/segment/seen-ranges.ts`, tests: buffer },
+  {
+    file: `${core}/sequence/group-commit-state.ts`,
+    tests: ["core/test/group-commit"],
+    invariant: "An id of a sequence that was asked for after another one was answered is larger",
+  },
+  {
+    file: `${core}/server/store/version-guard.ts`,
+    tests: [
+      "server/test/service/uniqueness.model",
+      "server/test/service/give-back",
+      "server/test/service/lost-tag",
+      "server/test/service/grants",
+      "core/test/server/store",
+    ],
+    invariant: "A server uses only ids that are above all it was granted",
+  },
+  {
+    file: `${core}/server/store/grants.ts`,
+    tests: ["core/test/server/store", "server/test/service/grants"],
+  },
+  { file: `${core}/snowflake/generator-state.ts`, tests: ["core/test/snowflake"] },
+  { file: `${core}/snowflake/held-workers.ts`, tests: ["core/test/snowflake"] },
+  { file: `${core}/snowflake/layout.ts`, tests: ["core/test/snowflake"] },
+  { file: `${core}/worker/lease-state.ts`, tests: ["core/test/worker", "core/test/snowflake"] },
+  {
+    file: `${core}/server/worker/registry-state.ts`,
+    tests: [
+      "core/test/server/worker",
+      "server/test/service/worker-service",
+      "server/test/service/registries",
+    ],
+    invariant: "A time of a worker id and extension is reserved for one lease",
+  },
+  {
+    file: `${core}/server/worker/kept-lease-state.ts`,
+    tests: ["server/test/service/lease-keeper", "server/test/store/lease-file"],
+    invariant: "Kept time is in the file before it is used",
+  },
+  { file: `${core}/server/worker/clock-check-state.ts`, tests: ["core/test/server/worker"] },
+  {
+    file: `${core}/server/access/rights.ts`,
+    tests: ["core/test/server/access", "server/test/service/access"],
+    invariant: "What a caller may do is decided from the name of the tag",
+  },
+  {
+    file: `${core}/server/access/known-state.ts`,
+    tests: ["core/test/server/access", "server/test/service/access"],
+    invariant: "A token is believed as long as the store may be",
+  },
+  {
+    file: `${core}/server/access/tokens.ts`,
+    tests: ["core/test/server/access", "server/test/service/access"],
+  },
+  {
+    file: `${core}/server/audit/share.ts`,
+    tests: ["core/test/server/audit", "server/test/service/audit-trail"],
+    invariant: "Nobody's rows push another's out of the audit trail",
+  },
+  {
+    file: `${core}/server/node/issuing-state.ts`,
+    tests: ["core/test/server/node", "server/test/service/issuing"],
+    invariant: "A server that others do not wait for issues nothing",
+  },
+  { file: `${core}/server/redis/mark-state.ts`, tests: ["core/test/server/redis"] },
+  {
+    file: `${core}/server/ticket/slots-state.ts`,
+    tests: ["core/test/server/ticket", "server/test/service/ticket"],
+  },
+  {
+    file: "packages/server/src/service/upstream/lookup-state.ts",
+    tests: ["server/test/service/lookup-state", "server/test/service/late-lookup"],
+    invariant: "An older record of a tag never replaces a newer one",
+  },
+  {
+    file: `${store}/etcd/cluster/guard-state.ts`,
+    tests: ["server/test/store/etcd/guard-state"],
+    invariant: "A store proves that it is the one that was accepted",
+  },
+  {
+    file: `${store}/sqlite/file/witness-state.ts`,
+    tests: ["server/test/store/sqlite-witness.model"],
+    invariant: "A store proves that it is the one that was accepted",
+  },
+  { file: `${store}/etcd/session/clocks-state.ts`, tests: ["server/test/store/etcd/clocks-state"] },
+  { file: `${store}/postgres/hosts/primary-state.ts`, tests: ["server/test/store/primary-state"] },
+  { file: `${store}/postgres/hosts/promotion-state.ts`, tests: ["server/test/store/promotion"] },
+  { file: `${store}/pins/own-row-state.ts`, tests: ["server/test/store/own-row-state"] },
+  {
+    file: `${store}/shared/period.ts`,
+    tests: ["server/test/store/period"],
+    invariant: "No period begins twice with the same ids",
+  },
+  {
+    file: `${store}/shared/worker-pool.ts`,
+    tests: ["server/test/service/worker-service", "core/test/server/worker"],
+  },
+  { file: `${http2}/receive-window.ts`, tests: connections },
+  { file: `${http2}/sender.ts`, tests: connections },
+  {
+    file: `${http2}/stream-table.ts`,
+    tests: ["server/test/fast/stream-table", "server/test/fast/connection"],
+  },
+  { file: `${http2}/peer-settings.ts`, tests: connections },
+  {
+    file: `${http2}/hpack/decoder.ts`,
+    tests: ["server/test/fast/hpack", "server/test/fast/known-texts"],
+  },
+  { file: `${http2}/hpack/huffman.ts`, tests: ["server/test/fast/hpack"] },
+  {
+    file: "packages/client/src/answers.ts",
+    tests: ["client/test/client.test", "client/test/repeats"],
+  },
+  {
+    file: "packages/client/src/segment-loads.ts",
+    tests: ["client/test/client", "client/test/repeats"],
+  },
+  {
+    file: "packages/client/src/servers/servers-state.ts",
+    tests: ["client/test/servers", "client/test/learned-servers"],
+  },
+  { file: "packages/client/src/servers/endpoints-state.ts", tests: ["client/test/endpoints"] },
+];
+
+export const equivalents: readonly Equivalent[] = [];
