@@ -96,7 +96,7 @@ export const wentBackMutants: readonly Mutant[] = [
   {
     name: "went back: an accept of an etcd begins before it has read every tag",
     file: `${store}/etcd/accept.ts`,
-    find: `    await assertReadable(session);
+    find: `    await check(session, { ...how, claims: said.claims });
 `,
     replace: ``,
     tests: etcdRestore,

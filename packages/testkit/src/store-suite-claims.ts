@@ -8,7 +8,6 @@ import {
   MAX_CLAIMS,
   type Store,
 } from "@idmint/core/server";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { nodeOf, renewalOf } from "./store-suite-nodes.ts";
 import { noonZone } from "./store-suite-periods.ts";
@@ -118,8 +117,7 @@ function askCases(suite: Suite): void {
     await store.createTag(settingsOf("t"));
     expect(await store.askForClaims("one", 1)).toMatchObject({ outcome: "asked" });
     await say(store, "one", [of("t", 50n)]);
-    await sleep(20);
-    expect(await askedIn(other)).toEqual([undefined]);
+    await expect.poll(async () => askedIn(other), { timeout: 10_000 }).toEqual([undefined]);
     await ask(other, "two");
     expect(await say(store, "one", [of("t", 60n)])).toBe("not-asked");
     expect((await other.hearClaims("two")).claimants).toEqual([]);

@@ -1,5 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { type Store, type StoreChanges, VersionGuard } from "@idmint/core/server";
+import {
+  type ClaimsAnswer,
+  type Store,
+  type StoreChanges,
+  VersionGuard,
+} from "@idmint/core/server";
 import { granted } from "@idmint/testkit/store-suite";
 import { onTestFinished } from "vitest";
 import { openStore, type StoreConfig } from "../../src/store/open-store.ts";
@@ -76,6 +81,18 @@ export class Poller {
     this.#guard.giveBack(tag, from);
     const [givenBack = 0] = await this.store.giveBack([{ tag, from, to, version }]);
     return givenBack;
+  }
+
+  /** Says all that it was granted. */
+  async speak(nonce: string): Promise<ClaimsAnswer> {
+    const id = this.#id;
+    return this.store.claim({
+      nonce,
+      claimant: { id, instance: id, address: "", sinceMs: 0, isWhole: true },
+      claims: [...this.#guard.claims()],
+      page: 0,
+      isLast: true,
+    });
   }
 
   /** Polls until the store is no more fenced; answers how long that took, in milliseconds. */

@@ -32,6 +32,14 @@ export class EtcdGateway {
     return kvs.map(({ key, value = "" }) => ({ key: fromBase64(key), value: fromBase64(value) }));
   }
 
+  /** Revision at which a key was written last; 0: it is not there. */
+  async revisionOf(key: string): Promise<number> {
+    const { kvs = [] } = await this.post<{ kvs?: { mod_revision: string }[] }>("kv/range", {
+      key: toBase64(key),
+    });
+    return Number(kvs[0]?.mod_revision ?? 0);
+  }
+
   async put(key: string, value: string): Promise<void> {
     await this.post("kv/put", { key: toBase64(key), value: toBase64(value) });
   }

@@ -1,29 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { countsInRedis } from "@idmint/core/kinds";
 import {
+  type Accepted,
+  type AskedClaims,
   type AuditNote,
   DEFAULT_MAX_OFFLINE_MS,
-  periodsOf,
-  storeUnavailable,
-  type Tag,
 } from "@idmint/core/server";
-import { schemaMismatch } from "../shared/failures.ts";
 import { storeAccepted } from "../shared/records/audit.ts";
-import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
-import { acceptedFloor } from "../shared/worker-pool.ts";
+import { another, check, type Raise, raiseAll } from "./accept-tags.ts";
+import { endOfAsk, NOTHING_SAID, readClaims, type Said } from "./claims.ts";
 import { putAudit } from "./records/audit.ts";
 import type { StoreRecord } from "./cluster/guard-state.ts";
-import type { Op } from "./cluster/protocol.ts";
+import type { Compare, Op } from "./cluster/protocol.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
 import type { Standing } from "./session/proof.ts";
 import { lostNodesRow } from "./nodes.ts";
-import { endPeriod, forgetPeriods, positionOf } from "./periods.ts";
 import { readCluster } from "./session/sight.ts";
-import { recordChange } from "./tags.ts";
-import { tagFrom, valueOfRecord, valueOfTag } from "./session/rows.ts";
-
-/** Tags of one transaction; each takes up to four operations. */
-const TAGS = 25;
+import { valueOfRecord } from "./session/rows.ts";
 
 /**
  * Accepts the cluster as it is now, with every floor raised by `gap`. A transaction of etcd takes few operations, so this is
@@ -32,6 +24,9 @@ const TAGS = 25;
  * INVARIANTS
  * - While the store is closed nothing else writes it: every transaction compares the key `store`, which says so. One accept
  *   that meets another fails. After one that was interrupted the store stays closed until it is accepted again.
+ * - Whatever would stop an accept is looked for before it begins: tags that cannot be read, claims that reach the end of a tag.
+ * - What servers claimed is taken after periods have begun and before the gap is added (see claims.ts). The transaction that closes
+ *   the store ends the ask as it was read.
  * - Epochs and the generation go above any that the lost history had. They are raised by one or to the present time in
  *   seconds since 1970, whichever is more: the lost history counted from a lower number in steps of one.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
@@ -46,26 +41,25 @@ export async function accept(
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
   by?: AuditNote,
   newStore = false,
-): Promise<{ tags: number }> {
+  asked?: AskedClaims,
+): Promise<Accepted> {
   return etcd.run(async (session) => {
-    await assertReadable(session);
     const incarnation = randomUUID();
     const nowMs = etcd.now();
-    const begun = await writeRecord(session, ({ record }) => ({
-      ...record,
-      accepting: incarnation,
-    }));
+    const isTrusted = asked?.isTrusted === true;
+    const { said, closed } = await begin(session, asked, { gap, nowMs, incarnation, isTrusted });
+    const { record: begun } = closed;
     const [[counter] = []] = await session.read([{ key: etcd.keys.one("revision") }], ALLOWED);
     const before = BigInt(counter?.value.toString() ?? "0");
-    const names = await raiseAll(session, begun, { gap, nowMs, before });
-    const revision = before + BigInt(Math.max(1, names));
+    const how = { gap, nowMs, isTrusted, before, claims: said.claims };
+    const { tags, ...taken } = await raiseAll(session, compareOf(session, closed), how);
+    const revision = before + BigInt(Math.max(1, tags));
     const seconds = BigInt(Math.floor(nowMs / 1_000));
     const { clusterId, lead, term } = await readCluster(session);
     const generation = begun.generation < seconds ? seconds : begun.generation + 1n;
     const storeId = newStore ? randomUUID() : begun.storeId;
-    const told = { old: begun.incarnation, incarnation, gap, tags: names };
-    const lostNodes = await lostNodesRow(session, incarnation, maxOfflineMs);
-    await writeRecord(
+    const told = { old: begun.incarnation, incarnation, gap, tags };
+    const opened = await writeRecord(
       session,
       ({ record }) => {
         assertSame(record, begun);
@@ -74,152 +68,75 @@ export async function accept(
       [
         { put: { key: etcd.keys.one("revision"), value: Buffer.from(String(revision)) } },
         { put: { key: etcd.keys.one("term"), value: Buffer.from(String(term)) } },
-        lostNodes,
+        await lostNodesRow(session, incarnation, maxOfflineMs),
         ...(by === undefined ? [] : [putAudit(etcd.keys, storeAccepted(by, nowMs, told))]),
       ],
     );
+    if (opened === undefined) throw another();
     etcd.kept.clear();
-    return { tags: names };
+    const claims = { ...taken, claimants: said.claimants };
+    return { tags, ...(asked === undefined ? {} : { claims }) };
   });
 }
 
 const ALLOWED = { fenced: "allow" } as const;
 
-/** Tags that are read at once. */
-const PAGE = 1_000;
-const MAX_NAMED = 5;
+/** How often an accept begins anew because servers claimed more meanwhile. */
+const MAX_BEGINNINGS = 5;
 
-/** One value that cannot be read would leave the store closed in the middle of an accept. */
-async function assertReadable(session: Session): Promise<void> {
-  const { keys } = session;
-  const spoiled: string[] = [];
-  for (let after = ""; spoiled.length < MAX_NAMED;) {
-    const range = { ...keys.tags(after, ""), limit: PAGE };
-    const [kvs = []] = await session.read([range], ALLOWED);
-    const last = kvs.at(-1);
-    if (last === undefined) break;
-    spoiled.push(...kvs.filter(({ value }) => !isReadable(value)).map(({ key }) => String(key)));
-    after = String(last.key).slice(keys.tag("").length);
-  }
-  if (spoiled.length === 0) return;
-  const names = spoiled.slice(0, MAX_NAMED).join(", ");
-  throw schemaMismatch(
-    `nothing was changed: tags cannot be read, since their keys were changed by hand: ${names}. Put each value back as a snapshot has it (etcdctl snapshot restore, in another etcd, then etcdctl get); or remove the key, accept, and make the tag anew with a start above all its ids`,
-  );
+/** The key `store` as this accept wrote it. */
+interface Closed {
+  readonly record: StoreRecord;
+  readonly modRevision: string;
 }
 
-function isReadable(value: Buffer): boolean {
-  try {
-    tagFrom(value);
-    return true;
-  } catch {
-    return false;
+/** Looks whether the store can be accepted, and closes it. */
+async function begin(
+  session: Session,
+  asked: AskedClaims | undefined,
+  { incarnation, ...how }: Omit<Raise, "claims"> & { readonly incarnation: string },
+): Promise<{ said: Said; closed: Closed }> {
+  for (let round = 0; round < MAX_BEGINNINGS; round++) {
+    const said = asked === undefined ? NOTHING_SAID : await readClaims(session, asked);
+    await check(session, { ...how, claims: said.claims });
+    const closed = await writeRecord(
+      session,
+      ({ record }) => ({ ...record, accepting: incarnation }),
+      endOfAsk(session.keys),
+      said.compare,
+    );
+    if (closed !== undefined) return { said, closed };
+    if (asked === undefined) break;
   }
+  throw another();
 }
 
-/** Writes the key `store` over the one that was read. */
+/** Writes the key `store` over the one that was read, where `compare` holds too; undefined: not done. */
 async function writeRecord(
   session: Session,
-  next: (standing: Standing) => StoreRecord,
-  more: readonly Op[] = [],
-): Promise<StoreRecord> {
+  nextOf: (standing: Standing) => StoreRecord,
+  more: readonly Op[],
+  compare: readonly Compare[] = [],
+): Promise<Closed | undefined> {
   const { standing } = await session.etcd.transact(session.deadlineMs, [], {
     effect: "any",
     fenced: "allow",
     prove: true,
   });
-  const record = next(standing);
-  const key = session.keys.one("store");
-  const compare = [{ key, modRevision: standing.modRevision }];
-  const put = { put: { key, value: valueOfRecord(record) } };
-  const { answers } = await session.write(
-    [{ txn: { compare, success: [put, ...more], failure: [] } }],
+  const record = nextOf(standing);
+  const put = { put: { key: session.keys.one("store"), value: valueOfRecord(record) } };
+  const all = [compareOf(session, standing), ...compare];
+  const { answers, revision } = await session.write(
+    [{ txn: { compare: all, success: [put, ...more], failure: [] } }],
     ALLOWED,
   );
-  if (answers[0]?.txn?.succeeded !== true) throw another();
-  return record;
+  return answers[0]?.txn?.succeeded === true ? { record, modRevision: revision } : undefined;
+}
+
+function compareOf({ keys }: Session, { modRevision }: Pick<Closed, "modRevision">): Compare {
+  return { key: keys.one("store"), modRevision };
 }
 
 function assertSame(record: StoreRecord, begun: StoreRecord): void {
   if (record.accepting !== begun.accepting) throw another();
-}
-
-function another(): Error {
-  return storeUnavailable("somebody else accepts the store at this moment");
-}
-
-interface Raise {
-  readonly gap: bigint;
-  readonly nowMs: number;
-  /** The store's revision before. Each tag takes one of its own, so that a poll can page through all of them. */
-  readonly before: bigint;
-}
-
-/** Raises the floors of all tags, and answers how many there are. */
-async function raiseAll(session: Session, begun: StoreRecord, how: Raise): Promise<number> {
-  const { etcd, keys } = session;
-  let count = 0;
-  for (let after = ""; ;) {
-    const range = { ...keys.tags(after, ""), limit: TAGS };
-    const { answers, standing } = await etcd.transact(session.deadlineMs, [{ range }], {
-      effect: "any",
-      ...ALLOWED,
-    });
-    assertSame(standing.record, begun);
-    const kvs = answers[0]?.range?.kvs ?? [];
-    if (kvs.length === 0) return count;
-    const olds = kvs.map(({ value }) => tagFrom(value));
-    const ops = olds.flatMap((old, at) =>
-      raised(session, old, how, how.before + BigInt(count + at + 1)),
-    );
-    const closed = { key: keys.one("store"), modRevision: standing.modRevision };
-    // A transaction each, since all of them together would be too many operations.
-    for (const old of olds.filter((its) => turnAt(its, how.nowMs)?.hasEnded === true)) {
-      const forgotten = await forgetPeriods(session, old, how.nowMs, ALLOWED);
-      const forget = { txn: { compare: [closed], success: [...forgotten], failure: [] } };
-      if (forgotten.length > 0) await session.write([forget], ALLOWED);
-    }
-    const compare = [closed, ...kvs.map(({ key, modRevision }) => ({ key, modRevision }))];
-    const done = await session.write([{ txn: { compare, success: ops, failure: [] } }], ALLOWED);
-    if (done.answers[0]?.txn?.succeeded !== true) throw another();
-    count += kvs.length;
-    after = tagFrom(kvs.at(-1)?.value ?? Buffer.of()).name;
-  }
-}
-
-/** The period that the lost history may have begun; undefined for tags without periods. */
-function turnAt(old: Tag, nowMs: number): ReturnType<typeof turnOf> | undefined {
-  const cut = periodsOf(old.kind);
-  if (cut === undefined) return undefined;
-  return turnOf(positionOf(old), periodAt(cut, nowMs + CLOCK_MARGIN_MS));
-}
-
-function raised(session: Session, old: Tag, { gap, nowMs }: Raise, revision: bigint): Op[] {
-  const seconds = BigInt(Math.floor(nowMs / 1_000));
-  const turn = turnAt(old, nowMs);
-  const place =
-    turn === undefined
-      ? {}
-      : {
-          periodStart: turn.start,
-          otherPeriods: acceptedPeriods(turn, gap, old.ceiling),
-        };
-  const floor = turn?.floor ?? old.floor;
-  const left = old.ceiling - floor;
-  const raisedFloor = floor + (gap < left ? gap : left);
-  const tag: Tag = {
-    ...old,
-    ...place,
-    floor: acceptedFloor(old.kind, raisedFloor, nowMs),
-    generation: old.generation + (countsInRedis(old.kind) ? 1n : 0n),
-    version: old.version + 1n,
-    epoch: old.epoch < seconds ? seconds : old.epoch + 1n,
-    revision,
-    updatedAtMs: nowMs,
-  };
-  return [
-    { put: { key: session.keys.tag(tag.name), value: valueOfTag(tag) } },
-    ...recordChange(session.etcd, old, tag),
-    ...(turn?.hasEnded === true ? endPeriod(session, old, nowMs) : []),
-  ];
 }

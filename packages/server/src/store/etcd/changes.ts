@@ -7,6 +7,7 @@ import { otherPeriodsFrom } from "../shared/period.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
 import type { Standing } from "./session/proof.ts";
 import { Keys } from "./session/keys.ts";
+import { standingAsk } from "./claims.ts";
 import { watchCompaction } from "./history.ts";
 import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
 import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
@@ -14,6 +15,9 @@ import { lookAround } from "./session/sight.ts";
 import { mark, markWentBack } from "./went-back.ts";
 
 type Query = Parameters<ChangeStore["changes"]>[0];
+
+/** Keys that each poll reads, in their order. */
+const READ = ["revision", "traffic", "issuing", "ask"] as const;
 
 const NOT_RENEWED = { isRenewed: false, refusesWrites: "" };
 
@@ -53,18 +57,15 @@ async function poll(
   } = await etcd.transact(
     session.deadlineMs,
     [
-      { range: { key: keys.one("revision") } },
       { range: { ...keys.changes(since), limit: limit + 1 } },
       { range: { ...keys.nodes(), limit: MAX_NODES + 1 } },
-      { range: { key: keys.one("traffic") } },
-      { range: { key: keys.one("issuing") } },
+      ...READ.map((name) => ({ range: { key: keys.one(name) } })),
     ],
     { effect: "any", fenced: "allow", prove: true },
   );
   const { record, fenced } = standing;
-  const [counter = [], all = [], nodes = [], [traffic] = [], [issuing] = []] = answers.map(
-    ({ range }) => range?.kvs ?? [],
-  );
+  const [all = [], nodes = [], ...single] = answers.map(({ range }) => range?.kvs ?? []);
+  const [counter, traffic, issuing, ask] = single.map(([kv]) => kv);
   // The changes of an accept are told when it is over.
   const page = record.accepting === undefined ? all : [];
   const names = page.slice(0, limit).map(({ value }) => value.toString());
@@ -85,7 +86,7 @@ async function poll(
   // What was seen before an accept shows nothing of what was accepted.
   const mayMark = fenced === "" && query.renewal?.incarnation === incarnation;
   if (mayMark) await markBehind(session, standing, lost);
-  const revision = BigInt(counter[0]?.value.toString() ?? "0");
+  const revision = BigInt(counter?.value.toString() ?? "0");
   return {
     incarnation,
     revision,
@@ -104,6 +105,7 @@ async function poll(
         nodes: query.nodes === true ? nodes.map(({ value }) => nodeFrom(value)) : undefined,
         traffic: rowsOfTraffic(traffic),
         issuing: issuingFrom(issuing),
+        ask: standingAsk(ask)?.nonce,
       },
     ],
   };

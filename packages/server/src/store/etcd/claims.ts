@@ -1,19 +1,216 @@
-// Servers on this backend are not asked yet what they were granted: an accept goes by its gap, and each server raises afterwards
-// what was left too low (service/upstream/late-claims.ts).
-import type { Asked, ClaimsAnswer, Hearing } from "@idmint/core/server";
+import {
+  type Asked,
+  type AskedClaims,
+  type CallArgs,
+  type Claim,
+  type ClaimsAnswer,
+  type HeardClaimant,
+  type Hearing,
+  storeUnavailable,
+} from "@idmint/core/server";
+import type { Compare, KeyValue, Op } from "./cluster/protocol.ts";
+import type { Etcd, Session } from "./session/etcd.ts";
+import { type Keys, next } from "./session/keys.ts";
+import { fieldsOf, nodeFrom } from "./session/rows.ts";
 
-export async function askForClaims(): Promise<Asked> {
-  return { outcome: "nobody" };
+/**
+ * What servers claim before an accept (ClaimStore of core). A lease ends an ask that nobody withdraws, and takes what was said
+ * along, so no clock takes part in it.
+ *
+ * INVARIANT: whoever claims writes the key of the ask again, over the value that it has. An accept reads that key, then what was
+ * said, and begins by a transaction that removes the key as it was read. So it has all that were answered `heard`, and none
+ * comes in between.
+ */
+const ALLOWED = { fenced: "allow" } as const;
+
+/** Pages of claims that are read at once; one takes up to 200 KB. */
+const PAGES = 50;
+
+/** Not as servers write: more writes would hide what they see of a store that went back (see mark). */
+async function write(
+  { etcd, deadlineMs }: Session,
+  compare: readonly Compare[],
+  success: readonly Op[],
+): Promise<boolean> {
+  const op = { txn: { compare, success, failure: [] } };
+  const { answers } = await etcd.transact(deadlineMs, [op], { effect: "once", ...ALLOWED });
+  return answers[0]?.txn?.succeeded === true;
 }
 
-export async function hearClaims(): Promise<Hearing> {
-  return { isStanding: false, nodes: [], claimants: [] };
+export async function askForClaims(
+  etcd: Etcd,
+  ...[nonce, forMs]: CallArgs["askForClaims"]
+): Promise<Asked> {
+  const { keys } = etcd;
+  const key = keys.one("ask");
+  const isAsked = await etcd.run(async (session) => {
+    // A lease that is not used is there for as long as one that is.
+    const [[standing] = []] = await session.read([{ key }], ALLOWED);
+    if (standing !== undefined) return false;
+    const ttl = String(Math.ceil(forMs / 1_000));
+    const { id: lease } = await etcd.ask(session.deadlineMs, (ask) => ask("leaseGrant", { ttl }));
+    const put = { put: { key, value: jsonOf({ nonce, lease }), lease } };
+    return write(session, [{ key, modRevision: "0" }], [...removalOfClaims(keys), put]);
+  });
+  if (!isAsked) return { outcome: "busy", forMs };
+  return { outcome: "asked", hearing: await hearClaims(etcd, nonce) };
 }
 
-export async function claim(): Promise<ClaimsAnswer> {
-  return "not-asked";
+export async function hearClaims(etcd: Etcd, nonce: string): Promise<Hearing> {
+  const { keys } = etcd;
+  return etcd.run(async (session) => {
+    const ranges = [{ key: keys.one("ask") }, keys.claimants(), keys.nodes()];
+    const [[ask] = [], claimants = [], nodes = []] = await session.read(ranges, ALLOWED);
+    const isStanding = standingAsk(ask)?.nonce === nonce;
+    return {
+      isStanding,
+      nodes: nodes.map(({ value }) => nodeFrom(value)),
+      claimants: isStanding ? claimantsFrom(claimants) : [],
+    };
+  });
 }
 
-export async function withdrawAsk(): Promise<void> {
-  // Nothing stands.
+export async function claim(
+  etcd: Etcd,
+  { nonce, claimant, claims, page, isLast }: CallArgs["claim"][0],
+): Promise<ClaimsAnswer> {
+  const { keys } = etcd;
+  return etcd.run(async (session) => {
+    const own = keys.claimant(claimant.id);
+    const ranges = [{ key: keys.one("ask") }, { key: own }];
+    const [[ask] = [], [known] = []] = await session.read(ranges, ALLOWED);
+    const standing = standingAsk(ask);
+    if (ask === undefined || standing?.nonce !== nonce) return "not-asked";
+    const kept = await aboveFloors(session, claims);
+    const before = known === undefined ? undefined : claimantFrom(known.value);
+    const pages = Math.max(before?.pages ?? 0, page + 1);
+    const hasSpoken = isLast || before?.hasSpoken === true;
+    const { key, value } = ask;
+    const { lease } = standing;
+    const said = jsonOf(kept.map(({ tag, period, last }) => [tag, period, String(last)]));
+    const isHeard = await write(
+      session,
+      [{ key, value }],
+      [
+        { put: { key, value, lease } },
+        { put: { key: own, value: jsonOf({ ...claimant, pages, hasSpoken }), lease } },
+        { put: { key: keys.claim(claimant.id, page), value: said, lease } },
+      ],
+    );
+    return isHeard ? "heard" : "not-asked";
+  });
+}
+
+export async function withdrawAsk(etcd: Etcd, nonce: string): Promise<void> {
+  const { keys } = etcd;
+  await etcd.run(async (session) => {
+    const [[ask] = []] = await session.read([{ key: keys.one("ask") }], ALLOWED);
+    if (ask === undefined || standingAsk(ask)?.nonce !== nonce) return;
+    const { key, value } = ask;
+    await write(session, [{ key, value }], endOfAsk(keys));
+  });
+}
+
+/** Whoever began the ask. */
+export function endOfAsk(keys: Keys): readonly Op[] {
+  return [{ remove: { key: keys.one("ask") } }, ...removalOfClaims(keys)];
+}
+
+function removalOfClaims(keys: Keys): readonly Op[] {
+  return [{ remove: keys.claimants() }, { remove: keys.claims() }];
+}
+
+/** The nonce of the ask that stands. */
+export function standingAsk(
+  kv: KeyValue | undefined,
+): { readonly nonce: string; readonly lease: string } | undefined {
+  const { nonce, lease } = kv === undefined ? {} : fieldsOf(kv.value);
+  return nonce === undefined || lease === undefined ? undefined : { nonce, lease };
+}
+
+/** What an accept takes. */
+export interface Said {
+  /** By tag. */
+  readonly claims: ReadonlyMap<string, readonly Claim[]>;
+  readonly claimants: readonly HeardClaimant[];
+  /** Holds until somebody claims more. */
+  readonly compare: readonly Compare[];
+}
+
+export const NOTHING_SAID: Said = { claims: new Map(), claimants: [], compare: [] };
+
+/** Everything that was said for an ask, which is kept from ending for as long as it may last in all. */
+export async function readClaims(session: Session, { nonce }: AskedClaims): Promise<Said> {
+  const { etcd, keys, deadlineMs } = session;
+  const ranges = [{ key: keys.one("ask") }, keys.claimants()];
+  const [[ask] = [], claimants = []] = await session.read(ranges, ALLOWED);
+  const standing = standingAsk(ask);
+  if (ask === undefined || standing?.nonce !== nonce) {
+    throw storeUnavailable("the claims that were asked for are gone");
+  }
+  const { lease: id } = standing;
+  await etcd.ask(deadlineMs, (member) => member("leaseKeepAlive", { id }));
+  const claims = new Map<string, Claim[]>();
+  const pages = { ...keys.claims(), limit: PAGES };
+  for (let from = pages.key; ;) {
+    const [kvs = []] = await session.read([{ ...pages, key: from }], ALLOWED);
+    for (const { value } of kvs) {
+      for (const claim of claimsFrom(value)) addTo(claims, claim);
+    }
+    const last = kvs.at(-1);
+    if (last === undefined) break;
+    from = next(last.key);
+  }
+  const { key, modRevision } = ask;
+  return { claims, claimants: claimantsFrom(claimants), compare: [{ key, modRevision }] };
+}
+
+/** The highest of each period. */
+function addTo(claims: Map<string, Claim[]>, claim: Claim): void {
+  const its = claims.get(claim.tag);
+  if (its === undefined) {
+    claims.set(claim.tag, [claim]);
+    return;
+  }
+  const at = its.findIndex(({ period }) => period === claim.period);
+  const known = its[at];
+  if (known === undefined) its.push(claim);
+  else if (known.last < claim.last) its[at] = claim;
+}
+
+/** Claims that would raise something. */
+async function aboveFloors(session: Session, claims: readonly Claim[]): Promise<readonly Claim[]> {
+  const rows = await session.read(
+    claims.map(({ tag }) => ({ key: session.keys.tag(tag) })),
+    ALLOWED,
+  );
+  return claims.filter(({ period, last }, at) => !isBelow(rows[at]?.[0], period, last));
+}
+
+function isBelow(kv: KeyValue | undefined, period: string, last: bigint): boolean {
+  if (kv === undefined) return false;
+  try {
+    const { period_start: start = "", floor = "0" } = fieldsOf(kv.value);
+    return start === period && last <= BigInt(floor);
+  } catch {
+    // A key that cannot be read says nothing.
+    return false;
+  }
+}
+
+function claimsFrom(value: Buffer): Claim[] {
+  const all = JSON.parse(value.toString()) as [tag: string, period: string, last: string][];
+  return all.map(([tag, period, last]) => ({ tag, period, last: BigInt(last) }));
+}
+
+function jsonOf(value: object): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+function claimantFrom(value: Buffer): HeardClaimant {
+  return JSON.parse(value.toString()) as HeardClaimant;
+}
+
+function claimantsFrom(kvs: readonly KeyValue[]): readonly HeardClaimant[] {
+  return kvs.map(({ value }) => claimantFrom(value)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }

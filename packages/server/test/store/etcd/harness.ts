@@ -36,7 +36,6 @@ export async function etcdHarness(
     config,
     gateway,
     open: async (): Promise<Store> => openStore(config),
-    asksForClaims: false,
     shiftPeriods: async (days) => shiftPeriods(gateway, prefix, days),
     passWorkers: async (ms) => passWorkers(gateway, prefix, ms),
     keepsLedger: false,
@@ -45,6 +44,18 @@ export async function etcdHarness(
 }
 
 type Row = Record<string, string>;
+
+/** Changes columns of a tag's key and keeps its version. */
+export async function setByHand(
+  { gateway, config }: EtcdHarness,
+  tag: string,
+  columns: Record<string, string>,
+): Promise<void> {
+  const key = `${config.prefix}tag/${tag}`;
+  const [row] = await gateway.under(key);
+  const its = JSON.parse(row?.value ?? "{}") as Row;
+  await gateway.put(key, JSON.stringify({ ...its, ...columns }));
+}
 
 function moved(start: string, days: number): string {
   return new Date(Date.parse(start) + days * DAY_MS).toISOString().slice(0, 10);

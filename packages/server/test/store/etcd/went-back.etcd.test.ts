@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { storeStatus } from "../../../src/store/open-store.ts";
 import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
 import { Poller } from "../poller.ts";
-import { copyOf, type EtcdHarness, etcdHarness } from "./harness.ts";
+import { copyOf, type EtcdHarness, etcdHarness, setByHand } from "./harness.ts";
 
 const DAY_MS = 86_400_000;
 const YEARS_MS = 1_000 * DAY_MS;
@@ -153,18 +153,6 @@ test("a tag's key that is gone or went back marks the store", () =>
     expect((await server.poll()).behind).toEqual(["t"]);
     await isRefusedByNewcomers(harness);
   }));
-
-/** Changes columns of a tag's key and keeps its version. */
-async function setByHand(
-  { gateway, config }: EtcdHarness,
-  tag: string,
-  columns: Record<string, string>,
-): Promise<void> {
-  const key = `${config.prefix}tag/${tag}`;
-  const [row] = await gateway.under(key);
-  const its = JSON.parse(row?.value ?? "{}") as object;
-  await gateway.put(key, JSON.stringify({ ...its, ...columns }));
-}
 
 test("a floor that was set back by hand marks the store, also after others raised it again", () =>
   withServer(async ({ harness, server }) => {

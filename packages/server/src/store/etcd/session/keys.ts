@@ -21,6 +21,9 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `worker/TAG/DATA_CENTER/ID` | a worker id that was leased |
  * | `instance/TAG/DATA_CENTER/INSTANCE` | the worker id that the instance leased last |
  * | `node/ID` | a server, under a lease |
+ * | `ask` | the nonce of an accept that asks servers what they were granted, and its lease; see claims.ts |
+ * | `claimant/ID` | a server that answered, under that lease |
+ * | `claim/ID/PAGE` | what it was granted, under that lease |
  * | `traffic` | what operators said of servers |
  * | `mark/TAG` | marks of Redis by generation |
  * | `token/ID` | a token of a caller; of the secret only the hash |
@@ -38,6 +41,7 @@ export class Keys {
   one(
     name:
       | "access"
+      | "ask"
       | "history"
       | "issuing"
       | "revision"
@@ -72,6 +76,24 @@ export class Keys {
 
   node(id: string): Buffer {
     return this.#key(`node/${encodeURIComponent(id)}`);
+  }
+
+  /** A server that says what it was granted. */
+  claimant(id: string): Buffer {
+    return this.#key(`claimant/${encodeURIComponent(id)}`);
+  }
+
+  claimants(): Range {
+    return { key: this.#key("claimant/"), rangeEnd: this.#key("claimant0") };
+  }
+
+  /** One page of what it says. */
+  claim(id: string, page: number): Buffer {
+    return this.#key(`claim/${encodeURIComponent(id)}/${digits(page)}`);
+  }
+
+  claims(): Range {
+    return { key: this.#key("claim/"), rangeEnd: this.#key("claim0") };
   }
 
   mark(tag: string): Buffer {

@@ -1,0 +1,225 @@
+// What an accept makes of the tags.
+import { countsInRedis } from "@idmint/core/kinds";
+import {
+  type Claimed,
+  FORGOTTEN,
+  lostTag,
+  periodsOf,
+  storeUnavailable,
+  type Tag,
+  type TakenClaims,
+  withClaims,
+} from "@idmint/core/server";
+import { schemaMismatch } from "../shared/failures.ts";
+import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
+import { acceptedFloor } from "../shared/worker-pool.ts";
+import type { Said } from "./claims.ts";
+import type { Compare, KeyValue, Op } from "./cluster/protocol.ts";
+import { endPeriod, forgetPeriods, positionOf } from "./periods.ts";
+import type { Session } from "./session/etcd.ts";
+import { next } from "./session/keys.ts";
+import { tagFrom, valueOfTag } from "./session/rows.ts";
+import { recordChange } from "./tags.ts";
+
+const ALLOWED = { fenced: "allow" } as const;
+
+/** Tags that are read at once. */
+const PAGE = 1_000;
+/** Tags of one transaction; each takes up to four operations. */
+const TAGS = 25;
+/** Transactions at once. */
+const AT_ONCE = 8;
+const MAX_NAMED = 5;
+
+/** How tags are raised. */
+export interface Raise {
+  readonly gap: bigint;
+  readonly nowMs: number;
+  readonly claims: Said["claims"];
+  readonly isTrusted: boolean;
+}
+
+/** One value that cannot be read, or a claim that cannot be taken, would leave the store closed in the middle of an accept. */
+export async function check(session: Session, how: Raise): Promise<void> {
+  const spoiled: string[] = [];
+  const lost = new Set(how.claims.keys());
+  for await (const kvs of pagesOfTags(session)) {
+    for (const { key, value } of kvs) {
+      const old = readable(value);
+      if (old === undefined) spoiled.push(String(key));
+      else if (lost.delete(old.name)) claimed(old, how);
+    }
+    if (spoiled.length >= MAX_NAMED) break;
+  }
+  if (spoiled.length === 0) {
+    for (const name of lost) lostRow(name, how);
+    return;
+  }
+  const names = spoiled.slice(0, MAX_NAMED).join(", ");
+  throw schemaMismatch(
+    `nothing was changed: tags cannot be read, since their keys were changed by hand: ${names}. Put each value back as a snapshot has it (etcdctl snapshot restore, in another etcd, then etcdctl get); or remove the key, accept, and make the tag anew with a start above all its ids`,
+  );
+}
+
+function readable(value: Buffer): Tag | undefined {
+  try {
+    return tagFrom(value);
+  } catch {
+    return undefined;
+  }
+}
+
+async function* pagesOfTags(
+  session: Session,
+): AsyncGenerator<readonly KeyValue[], void, undefined> {
+  for (let range = session.keys.tags("", ""); ;) {
+    const [kvs = []] = await session.read([{ ...range, limit: PAGE }], ALLOWED);
+    const last = kvs.at(-1);
+    if (last === undefined) return;
+    yield kvs;
+    range = { ...range, key: next(last.key) };
+  }
+}
+
+export function another(): Error {
+  return storeUnavailable("somebody else accepts the store at this moment");
+}
+
+/** What became of all tags. */
+type Taken = Omit<TakenClaims, "claimants"> & { readonly tags: number };
+
+/**
+ * Raises the floors of all tags, and makes those that the store has lost. `closed` holds while this accept has the store for itself.
+ * `before`: the store's revision before. Each tag takes one of its own, so that a poll can page through all of them.
+ */
+export async function raiseAll(
+  session: Session,
+  closed: Compare,
+  { before, ...how }: Raise & { readonly before: bigint },
+): Promise<Taken> {
+  const { keys } = session;
+  const lost = new Set(how.claims.keys());
+  let tags = 0;
+  let raised = 0;
+  let most: TakenClaims["most"];
+  const write = async (changes: readonly TagChange[]): Promise<void> => {
+    const compare = [closed, ...changes.map(({ compare: its }) => its)];
+    const success = changes.flatMap(({ ops }) => ops);
+    const done = await session.write([{ txn: { compare, success, failure: [] } }], ALLOWED);
+    if (done.answers[0]?.txn?.succeeded !== true) throw another();
+  };
+  for await (const kvs of pagesOfTags(session)) {
+    const changes = kvs.map(({ key, value, modRevision: its }): TagChange => {
+      const old = tagFrom(value);
+      lost.delete(old.name);
+      const { row, missing } = claimed(old, how);
+      if (missing > 0n) raised++;
+      if (missing > (most?.by ?? 0n)) most = { tag: old.name, by: missing };
+      const ops = changeOf(session, old, row, how, before + BigInt(++tags));
+      const hasEnded = turnAt(old, how.nowMs)?.hasEnded === true;
+      return { compare: { key, modRevision: its }, ops, ended: hasEnded ? old : undefined };
+    });
+    await inTransactions(changes, write);
+    for (const { ended } of changes) {
+      if (ended !== undefined) await forget(session, closed, ended, how.nowMs);
+    }
+  }
+  const made = [...lost].map((name): TagChange => {
+    const compare = { key: keys.tag(name), modRevision: "0" };
+    const row = lostRow(name, how);
+    return { compare, ops: changeOf(session, undefined, row, how, before + BigInt(++tags)) };
+  });
+  await inTransactions(made, write);
+  return { tags, raised, most, lost: lost.size };
+}
+
+/** What is written of one tag, over the key as it was read. */
+interface TagChange {
+  readonly compare: Compare;
+  readonly ops: readonly Op[];
+  /** The row whose period ended. */
+  readonly ended?: Tag | undefined;
+}
+
+async function inTransactions(
+  changes: readonly TagChange[],
+  write: (some: readonly TagChange[]) => Promise<void>,
+): Promise<void> {
+  for (let from = 0; from < changes.length; from += TAGS * AT_ONCE) {
+    const some = changes.slice(from, from + TAGS * AT_ONCE);
+    const parts = Array.from({ length: Math.ceil(some.length / TAGS) }, (_, at) =>
+      some.slice(at * TAGS, (at + 1) * TAGS),
+    );
+    await Promise.all(parts.map(write));
+  }
+}
+
+/** In a transaction of its own, since all of a page together would be too many operations. */
+async function forget(session: Session, closed: Compare, ended: Tag, nowMs: number): Promise<void> {
+  const success = await forgetPeriods(session, ended, nowMs, ALLOWED);
+  if (success.length === 0) return;
+  const { answers } = await session.write(
+    [{ txn: { compare: [closed], success, failure: [] } }],
+    ALLOWED,
+  );
+  if (answers[0]?.txn?.succeeded !== true) throw another();
+}
+
+/** The period that the lost history may have begun; undefined for tags without periods. */
+function turnAt(old: Tag, nowMs: number): ReturnType<typeof turnOf> | undefined {
+  const cut = periodsOf(old.kind);
+  if (cut === undefined) return undefined;
+  return turnOf(positionOf(old), periodAt(cut, nowMs + CLOCK_MARGIN_MS));
+}
+
+/** The row in its present period, with what was claimed of it. */
+function claimed(old: Tag, { nowMs, claims, isTrusted }: Raise): Claimed {
+  const turn = turnAt(old, nowMs);
+  const place =
+    turn === undefined
+      ? {}
+      : {
+          floor: turn.floor,
+          periodStart: turn.start,
+          otherPeriods: acceptedPeriods(turn, 0n, old.ceiling),
+        };
+  return withClaims({ ...old, ...place }, claims.get(old.name) ?? [], isTrusted);
+}
+
+function lostRow(name: string, { claims, isTrusted, nowMs }: Raise): Tag {
+  return lostTag(name, claims.get(name) ?? [], isTrusted, nowMs);
+}
+
+/** `old`: undefined where there is no key yet. `row`: what is known of the tag. The gap is added here. */
+function changeOf(
+  session: Session,
+  old: Tag | undefined,
+  row: Tag,
+  { gap, nowMs }: Raise,
+  revision: bigint,
+): Op[] {
+  const seconds = BigInt(Math.floor(nowMs / 1_000));
+  const { ceiling, otherPeriods } = row;
+  const above = (last: bigint): bigint => (gap < ceiling - last ? last + gap : ceiling);
+  const floor = above(row.floor);
+  const others = otherPeriods?.map(({ start, lastId }) => ({
+    start,
+    lastId: lastId === FORGOTTEN ? lastId : above(lastId),
+  }));
+  const tag: Tag = {
+    ...row,
+    ...(others === undefined ? {} : { otherPeriods: others }),
+    floor: acceptedFloor(row.kind, floor, nowMs),
+    generation: row.generation + (countsInRedis(row.kind) ? 1n : 0n),
+    version: row.version + 1n,
+    epoch: row.epoch < seconds ? seconds : row.epoch + 1n,
+    revision,
+    updatedAtMs: nowMs,
+  };
+  const hasEnded = old !== undefined && turnAt(old, nowMs)?.hasEnded === true;
+  return [
+    { put: { key: session.keys.tag(tag.name), value: valueOfTag(tag) } },
+    ...recordChange(session.etcd, old, tag),
+    ...(hasEnded ? endPeriod(session, old, nowMs) : []),
+  ];
+}
