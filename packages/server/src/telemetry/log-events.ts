@@ -149,7 +149,7 @@ type ProcessEvent = Of<
 
 const DRAIN_TEXTS = {
   unready: "an operator drained this server: it still answers, and sends its callers away",
-  leaving: "drained by an operator: it refuses calls until it is undrained",
+  leaving: "an operator drained this server: it refuses calls until it is undrained",
   resting: "drained: what was unused went back to the store",
   serving: "an operator undrained this server: it takes calls again",
 };
