@@ -1,6 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const poll = "packages/server/src/service/upstream/poll.ts";
+const ownAccept = "packages/server/src/service/upstream/own-accept.ts";
 const wentBack = ["packages/server/test/store-went-back.e2e.test.ts"];
 const byItself = { tests: wentBack, only: "with epoch_gap" };
 
@@ -8,25 +9,19 @@ const byItself = { tests: wentBack, only: "with epoch_gap" };
 export const gapMutants: readonly Mutant[] = [
   {
     name: "epoch_gap: a server accepts though nobody told it to",
-    file: poll,
-    find: `if (accept === undefined || epochGap === undefined || this.#acceptedIn === present) return;
-    this.#acceptedIn = present;
-    const { maxOfflineMs = null } = this.#ports.presence;
-    const { tags } = await accept.accept(epochGap, maxOfflineMs);
-    emit({ type: "store-accepted", gap: epochGap, tags });`,
-    replace: `if (accept === undefined || this.#acceptedIn === present) return;
-    this.#acceptedIn = present;
-    const { maxOfflineMs = null } = this.#ports.presence;
-    const { tags } = await accept.accept(epochGap ?? 0n, maxOfflineMs);
-    emit({ type: "store-accepted", gap: epochGap ?? 0n, tags });`,
+    file: ownAccept,
+    find: `    if (gap === undefined || this.#isRunning || this.#acceptedIn === history) return;
+    void this.#run(gap, history);`,
+    replace: `    if (this.#isRunning || this.#acceptedIn === history) return;
+    void this.#run(gap ?? 0n, history);`,
     tests: wentBack,
     only: "a store that is another one is refused",
   },
   {
     name: "epoch_gap: a server accepts without the gap",
-    file: poll,
-    find: `accept.accept(epochGap, maxOfflineMs)`,
-    replace: `accept.accept(0n, maxOfflineMs)`,
+    file: ownAccept,
+    find: `await accept(gap, isWanted)`,
+    replace: `await accept(0n, isWanted)`,
     ...byItself,
   },
   {

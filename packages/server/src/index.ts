@@ -18,6 +18,7 @@ export { type PlannedTag, plannedTag } from "./main/planned.ts";
 export { operatorNote } from "./main/instance.ts";
 export {
   acceptStore,
+  type AcceptReport,
   addToSpread,
   creating,
   type DatabaseStanding,

@@ -5,8 +5,10 @@ import {
   StoreState,
   WorkerServiceService,
 } from "@idmint/proto";
+import { acceptAsking } from "@idmint/core/server";
 import { MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import { nodeTimers } from "../src/timers.ts";
 import { createSnowflake, lease } from "./snowflake-support.ts";
 import {
   call,
@@ -125,6 +127,26 @@ test("a server never gives what it gave before an accept whose gap was too small
     expect(seen).not.toContain(id);
     seen.add(id);
   }
+});
+
+test("an accept asks the server what it was granted, and leaves no floor below", async () => {
+  const { it, backup, issued } = await withBackup();
+  it.store.database.restoreRow(backup, "orders");
+  const times = { leastMs: 2_500, mostMs: 10_000, longestMs: 20_000, pauseMs: 5_000 };
+  const clock = { now: () => performance.now() };
+  const asking = { store: it.store, clock, timers: nodeTimers, nonce: "nonce", times };
+  const report = await acceptAsking(asking, { gap: 0n });
+  expect(report.claims).toMatchObject({ raised: 1, servers: [{ told: "all" }] });
+  const [row] = await it.store.getTags(["orders"]);
+  expect(row?.floor).toBeGreaterThanOrEqual(issued.at(-1) ?? 0n);
+  await until(async () => !(await isFenced(it, "orders")));
+  const seen = new Set(issued);
+  for (let calls = 0; calls < 50; calls++) {
+    const { id } = await generateId(it, "orders");
+    expect(seen).not.toContain(id);
+    seen.add(id);
+  }
+  expect(it.events.map(({ type }) => type)).not.toContain("late-claim");
 });
 
 test("with epoch_gap the server accepts by itself, once, and says so loudly", async () => {

@@ -431,3 +431,33 @@ async function unused(postgres: TestPostgres, name: string, sql: string): Promis
   await postgres.query(sql);
   await postgres.query(allow(true));
 }
+
+test("a floor set back by hand, accepted without a gap while its servers run", async () => {
+  const database = await (await ownPostgres()).createDatabase();
+  const fleet = await startFleet({ servers: 2, storeUrl: database.url });
+  const issued = new Issued();
+  await fleet.first.api.createTag({ name: TAG, min: SEGMENT, max: SEGMENT });
+  for (let round = 0; round < 50; round++) {
+    for (const server of fleet.servers) await draw(server, SEGMENT + 3, issued);
+  }
+  await quietFloor(fleet);
+  await database.query(
+    "UPDATE idmint.tag SET floor = 10, version = version + 100, written_by = pg_current_xact_id()::xid",
+  );
+  const told = await fleet.cli("store", "accept", "--gap", "0", "--yes", "--json");
+  const { claims } = JSON.parse(told) as { claims: { raisedTags: number; servers: object[] } };
+  expect(claims).toMatchObject({ raisedTags: 1 });
+  expect(claims.servers).toHaveLength(2);
+  for (const server of claims.servers) expect(server).toMatchObject({ told: "all" });
+  // A server that knows nothing of before is asked first.
+  const fresh = await fleet.anotherServer("a fresh server");
+  onTestFinished(async () => {
+    fresh.api[Symbol.dispose]();
+    if (fresh.runs) await fresh.kill();
+  });
+  fresh.spawn();
+  for (const server of [fresh, ...fleet.servers]) await issuesAgain(server, issued);
+  for (let round = 0; round < 20; round++) {
+    for (const server of [fresh, ...fleet.servers]) await draw(server, SEGMENT + 3, issued);
+  }
+});

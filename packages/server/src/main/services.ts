@@ -1,6 +1,12 @@
 import type { Timers } from "@idmint/core";
 import { createAccess } from "../access/callers.ts";
-import { serverNameOf, type Store, VersionGuard, zoneOffsets } from "@idmint/core/server";
+import {
+  type AuditNote,
+  serverNameOf,
+  type Store,
+  VersionGuard,
+  zoneOffsets,
+} from "@idmint/core/server";
 import { type Api, createApi, createPlainHandlers } from "../api/api.ts";
 import { draining } from "../api/draining.ts";
 import type { Authorise } from "../api/method.ts";
@@ -44,7 +50,8 @@ import { TagService } from "../service/tags/service.ts";
 import { Grants, type GrantsPorts } from "../service/upstream/grants.ts";
 import { LateClaims, type LateClaimsPorts } from "../service/upstream/late-claims.ts";
 import { GroupedLookups } from "../service/upstream/lookups.ts";
-import { Poll, type PollMemory, type PollPorts } from "../service/upstream/poll.ts";
+import type { Poll, PollMemory } from "../service/upstream/poll.ts";
+import { type PollingPorts, startPolling } from "../service/upstream/polling.ts";
 import { Raises, type RaisesPorts } from "../service/upstream/raises.ts";
 import type { OnBelow } from "../service/upstream/refusals.ts";
 import {
@@ -161,7 +168,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
   const polled = { ...common, audit, claims, directory, presence, nodes };
-  const poll = createPoll(config, { ...polled, saved, memory });
+  const poll = createPoll(config, { ...polled, saved, memory, system });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { redis, ticketDatabases } = external;
   const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });
@@ -300,21 +307,10 @@ function createAudit(
 
 function createPoll(
   { epochGap, pollIntervalMs: intervalMs }: Config,
-  ports: Omit<PollPorts, "accept" | "epochGap" | "intervalMs" | "timeoutMs"> & {
-    readonly store: Store;
-    readonly audit: AuditTrail;
-  },
+  ports: Omit<PollingPorts, "note"> & { readonly audit: AuditTrail },
 ): Poll {
-  return new Poll({
-    ...ports,
-    accept: {
-      accept: (gap, maxOfflineMs) =>
-        ports.store.accept(gap, maxOfflineMs, ports.audit.ownNote("store.epoch_gap")),
-    },
-    epochGap,
-    intervalMs,
-    timeoutMs: POLL_TIMEOUT_MS,
-  });
+  const note = (): AuditNote => ports.audit.ownNote("store.epoch_gap");
+  return startPolling({ epochGap, intervalMs, timeoutMs: POLL_TIMEOUT_MS }, { ...ports, note });
 }
 
 /**

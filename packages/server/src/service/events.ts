@@ -110,6 +110,8 @@ export type ServerEvent =
   /** A promoted standby that is proved to have everything. */
   | { readonly type: "promotion-accepted" }
   | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }
+  /** This server could not accept a store that went back; it goes on trying. */
+  | { readonly type: "own-accept-failed"; readonly error: IdmintError }
   /** An accept left a floor below ids that this server was granted, by so many; it raised the floor above them. */
   | { readonly type: "late-claim"; readonly tag: string; readonly missing: bigint }
   | { readonly type: "late-claim-failed"; readonly tag: string; readonly error: IdmintError }

@@ -1,6 +1,7 @@
 import { type Clock, IdmintError } from "@idmint/core";
 import {
   type Acknowledged,
+  type Claimant,
   createPresenceState,
   issueUntil,
   type NodeInfo,
@@ -49,6 +50,7 @@ export class Presence {
   readonly #ports: PresencePorts;
   readonly #state: PresenceState;
   readonly #warned = new Set<string>();
+  readonly #hadEarlier: boolean;
   #address = "";
   #count: bigint;
   /** Of a store that is one database; see invariant 1 of the state. */
@@ -58,6 +60,7 @@ export class Presence {
   constructor(ports: PresencePorts, earlier?: EarlierPresence) {
     this.#ports = ports;
     this.#count = ports.firstCount;
+    this.#hadEarlier = earlier !== undefined;
     this.#state = createPresenceState(ports.node.maxOfflineMs);
     for (const [part, until] of earlier?.parts ?? []) resumePresence(this.#state, part, until);
     this.#until = issueUntil(this.#state, ONE);
@@ -79,6 +82,12 @@ export class Presence {
   /** This server as its row shows it. */
   get info(): NodeInfo {
     return { ...this.#ports.node, address: this.#address };
+  }
+
+  /** Who says what this process was granted. An earlier life that it goes on for may have been granted more. */
+  claimant(sinceMs: number): Claimant {
+    const { id, instance, address } = this.info;
+    return { id, instance, address, sinceMs, isWhole: !this.#hadEarlier };
   }
 
   /** To be sent now; `obeyed` and `traffic` are what was applied before. */

@@ -1,5 +1,15 @@
-import { assertGap, type AuditNote, checkedCall, type Store, wrapStore } from "@idmint/core/server";
+import { randomUUID } from "node:crypto";
+import {
+  acceptAsking,
+  type AcceptReport,
+  assertGap,
+  type AuditNote,
+  checkedCall,
+  type Store,
+  wrapStore,
+} from "@idmint/core/server";
 import { invalidField } from "@idmint/core";
+import { nodeTimers } from "../timers.ts";
 import { lateStore } from "./late-store.ts";
 import {
   type AcceptOptions,
@@ -26,6 +36,7 @@ export type {
   StoreConfig,
 } from "./shared/config.ts";
 export { UNSAFE_SETTINGS } from "./shared/backends.ts";
+export type { AcceptReport } from "@idmint/core/server";
 export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
 export type { DatabaseStanding } from "./spread/fleet.ts";
@@ -143,12 +154,15 @@ export async function migrateStore(
 /** An accept writes every tag, so it may take longer than what a server waits for. */
 const ACCEPT_TIMEOUT_MS = 60_000;
 
-/** Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling). */
+/**
+ * Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling) above what the
+ * servers that run say they were granted.
+ */
 export async function acceptStore(
   config: StoreConfig,
   gap: bigint,
-  { maxOfflineMs, oldPrimaryIsStopped = false, newStore = false, by }: AcceptOptions = {},
-): Promise<{ tags: number }> {
+  { oldPrimaryIsStopped = false, askTimes: times, ...options }: AcceptOptions = {},
+): Promise<AcceptReport> {
   assertGap(gap);
   const { check, databasesOf } = rowOf(config);
   check(config);
@@ -158,7 +172,9 @@ export async function acceptStore(
   }
   const store = await openStore(rowOf(config).withTimeout(config, ACCEPT_TIMEOUT_MS));
   try {
-    return await store.accept(gap, maxOfflineMs, by, newStore);
+    const clock = { now: () => performance.now() };
+    const asking = { store, clock, timers: nodeTimers, nonce: randomUUID(), times };
+    return await acceptAsking(asking, { ...options, gap });
   } finally {
     await store.close();
   }

@@ -77,6 +77,7 @@ const WRITERS: {
   "issuing-stopped": logStore,
   "issuing-resumed": logStore,
   "store-accepted": logStore,
+  "own-accept-failed": logStore,
   "late-claim": logStore,
   "late-claim-failed": logStore,
   "promotion-accepted": logStore,
@@ -194,6 +195,7 @@ type OfStore = Extract<
     readonly type:
       | "fenced"
       | "incarnation-changed"
+      | "own-accept-failed"
       | "promotion-accepted"
       | "unfenced"
       | `late-claim${string}`
@@ -216,6 +218,10 @@ const STORE_TEXTS: Readonly<
   ],
   "issuing-resumed": ["warn", "an operator resumed issuing on all servers"],
   "store-accepted": ["fatal", "accepted a store that went back by itself, as epoch_gap says"],
+  "own-accept-failed": [
+    "error",
+    "could not accept the store that went back, as epoch_gap says; it is tried again",
+  ],
   "late-claim": [
     "fatal",
     "the store was accepted with too small a gap: raised a tag above ids granted before",

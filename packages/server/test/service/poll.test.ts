@@ -90,8 +90,8 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
   const saving = { error: undefined as Error | undefined };
   const poll = new Poll({
     store: { changes },
-    accept: undefined,
-    epochGap: undefined,
+    ownAccept: { needed: () => undefined, over: () => undefined },
+    speaker: { saw: () => undefined },
     claims: { startHistory: () => undefined },
     directory: { retryAll: () => undefined, apply, history: 0 } as unknown as Directory,
     guard: new VersionGuard(),

@@ -5,6 +5,14 @@ export interface AcceptFlags {
   readonly gap: bigint;
   readonly newStore?: boolean;
   readonly oldPrimaryIsStopped?: boolean;
+  readonly trustClaims?: boolean;
+}
+
+export function trustClaimsOption(): Option {
+  return new Option(
+    "--trust-claims",
+    "raise tags to their very end where servers say that they were granted ids up to there",
+  );
 }
 
 export function newStoreOption(): Option {

@@ -10,7 +10,13 @@ import { addOutputOptions } from "../../flags/options.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { wholeNumber } from "../../flags/parse.ts";
 import { plain } from "../../process/plain.ts";
-import { type AcceptFlags, newStoreOption, oldPrimaryOption } from "./accept-flags.ts";
+import {
+  type AcceptFlags,
+  newStoreOption,
+  oldPrimaryOption,
+  trustClaimsOption,
+} from "./accept-flags.ts";
+import { claimsJson, claimsLines } from "./accept-text.ts";
 import { addAdoptCommand } from "./adopt.ts";
 import { confirmMigration } from "./migration.ts";
 import { addSpreadCommands } from "./spread.ts";
@@ -128,15 +134,18 @@ function addAccept(group: Command, io: Io): void {
     )
     .addOption(newStoreOption())
     .addOption(oldPrimaryOption())
+    .addOption(trustClaimsOption())
     .addHelpText(
       "after",
       `
 A store goes back when a backup is restored, or when a promoted replica lacks the last grants. Ids are then in use that
-the store does not know. Servers refuse until you accept the store with a gap that covers those ids. An accept cannot be
-undone, so it needs --yes or your answer on a terminal. See docs/restore.md.
+the store does not know. Servers refuse until you accept the store. Servers that run are asked first what they were
+granted, which takes 3 to 12 seconds, and floors are raised above that. The gap is for servers that do not answer, or are
+gone. An accept cannot be undone, so it needs --yes or your answer on a terminal. See docs/restore.md.
 ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
     );
-  command.action(async ({ gap, newStore = false, oldPrimaryIsStopped = false }: AcceptFlags) => {
+  command.action(async (flags: AcceptFlags) => {
+    const { gap, newStore = false, oldPrimaryIsStopped = false, trustClaims = false } = flags;
     const { acceptStore, operatorNote, storeStatus } = await import("@idmint/server");
     const { config, place, maxOfflineMs } = await meantStore(command, io);
     const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
@@ -144,12 +153,14 @@ ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/
     const { fenced, findings = [] } = await storeStatus(config);
     for (const { found, fix } of findings) io.err(`idmint: ${plain(found)}; ${fix}\n`);
     const by = operatorNote("idmint store accept");
-    const options = { maxOfflineMs, oldPrimaryIsStopped, newStore, by };
-    const { tags } = await acceptStore(config, gap, options);
+    const options = { maxOfflineMs, oldPrimaryIsStopped, newStore, trustClaims, by };
+    const report = await acceptStore(config, gap, options);
+    const { tags } = report;
     await printAnswer(command, io, {
-      json: () => ({ store: place, tags, gap: String(gap), fenced }),
+      json: () => ({ store: place, tags, gap: String(gap), fenced, claims: claimsJson(report) }),
       text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,
     });
+    for (const line of claimsLines(report)) io.err(`idmint: ${line}\n`);
     io.err(
       fenced === ""
         ? `idmint: the store itself was not in doubt; servers that saw later grants issue again within a second${SNOWFLAKES_AHEAD}\n`

@@ -1,6 +1,7 @@
 import { IdmintError } from "../../errors.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { AuditNote } from "../audit/ports.ts";
+import { storeUnavailable } from "../refusals.ts";
 import type { AcceptStore } from "../store/store.ts";
 import {
   ASK_TIMES,
@@ -29,7 +30,9 @@ export interface AskingPorts {
   /** A random name that nobody can guess or use again. */
   readonly nonce: string;
   /** Default: ASK_TIMES. */
-  readonly times?: AskTimes;
+  readonly times?: AskTimes | undefined;
+  /** Whether the store still has to be accepted, once servers were heard. Default: true. */
+  readonly isWanted?: () => boolean;
 }
 
 /** What an accept did. */
@@ -54,7 +57,7 @@ const LOOK_MS = 250;
  * withdrawn ends by itself.
  */
 export async function acceptAsking(
-  { store, clock, timers, nonce, times = ASK_TIMES }: AskingPorts,
+  { store, clock, timers, nonce, times = ASK_TIMES, isWanted = () => true }: AskingPorts,
   { gap, maxOfflineMs, by, newStore, trustClaims = false }: AcceptingOptions,
 ): Promise<AcceptReport> {
   const asked = await store.askForClaims(nonce, ASK_MS);
@@ -72,6 +75,7 @@ export async function acceptAsking(
       // oxlint-disable-next-line no-await-in-loop
       if (!heard(state, await hearingOf(store, nonce), clock.now())) break;
     }
+    if (!isWanted()) throw storeUnavailable("the store was accepted by somebody else meanwhile");
     const claims = { nonce, isTrusted: trustClaims };
     const accepted = await store.accept(gap, maxOfflineMs, by, newStore, claims);
     const { claimants, ...taken } = accepted.claims ?? NOTHING_TAKEN;

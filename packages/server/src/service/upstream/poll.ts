@@ -1,6 +1,5 @@
 import { type Clock, IdmintError, MAX_ID, type Timers } from "@idmint/core";
 import {
-  type AcceptStore,
   type Acknowledged,
   type ChangeStore,
   type IssuingState,
@@ -15,8 +14,10 @@ import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
 import type { NodeWatch } from "../node-watch.ts";
 import type { Obeyed, Presence } from "../presence.ts";
-import type { StoreWait } from "./store-wait.ts";
 import type { LateClaims } from "./late-claims.ts";
+import type { OwnAccept } from "./own-accept.ts";
+import type { Speaker } from "./speaker.ts";
+import type { StoreWait } from "./store-wait.ts";
 import {
   createPollState,
   type EarlierHistories,
@@ -64,9 +65,10 @@ export interface PollMemory {
 
 export interface PollPorts {
   readonly store: ChangeStore;
-  /** With `epochGap`: how a store that went back is accepted without an operator. */
-  readonly accept: AcceptStore | undefined;
-  readonly epochGap: bigint | undefined;
+  /** Accepts a store that went back, if this server may. */
+  readonly ownAccept: Pick<OwnAccept, "needed" | "over">;
+  /** Says what this server was granted, when a poll shows that an accept asks. */
+  readonly speaker: Pick<Speaker, "saw">;
   readonly directory: Told;
   readonly claims: Pick<LateClaims, "startHistory">;
   readonly guard: VersionGuard;
@@ -114,8 +116,7 @@ export class Poll {
   #isPolling = false;
   /** Whether a change was heard of that the last poll, or the one under way, may not have seen. */
   #isHastened = false;
-  /** The history for which this server accepted the store by itself: it does so once. */
-  #acceptedIn: string | undefined;
+  /** Whether the store, or a tag of it, was seen to have gone back in the present history. */
   #detected = false;
   #lost: IdmintError | undefined;
   #storeTime: Sighting | undefined;
@@ -244,7 +245,7 @@ export class Poll {
     this.#isHastened = false;
     try {
       await this.#pages();
-      await this.#acceptIfTold();
+      this.#tellOwnAccept();
     } catch (thrown) {
       isAnswered = false;
       const error = IdmintError.from(thrown);
@@ -270,7 +271,7 @@ export class Poll {
 
   /** Obeys an answer. True: there is more to ask for at once. */
   async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
-    const { clock, presence, nodes, saved, memory, emit } = this.#ports;
+    const { clock, presence, nodes, speaker, saved, memory, emit } = this.#ports;
     if (changes.isAccepted === true) emit({ type: "promotion-accepted" });
     const isTold = nodes.sawTraffic(changes.parts);
     const effects = pollAnswered(this.#state, changes, clock.now());
@@ -284,6 +285,7 @@ export class Poll {
     // Somebody may wait to hear that this server has obeyed, which the next renewal says.
     if (isTold || effects.some(({ type }) => type === "changed")) this.#isHastened = true;
     nodes.saw(changes.parts, sentAt);
+    speaker.saw(changes.parts.find(({ ask }) => ask !== undefined)?.ask);
     return acknowledged.some(({ isContinuous }) => !isContinuous);
   }
 
@@ -319,7 +321,7 @@ export class Poll {
   }
 
   async #run(effects: readonly PollEffect[]): Promise<void> {
-    const { claims, directory, emit } = this.#ports;
+    const { claims, directory, ownAccept, emit } = this.#ports;
     for (const effect of effects) {
       switch (effect.type) {
         case "changed":
@@ -327,6 +329,8 @@ export class Poll {
           await directory.apply(effect.tags, directory.history);
           break;
         case "new-history":
+          this.#detected = false;
+          ownAccept.over();
           directory.startHistory();
           claims.startHistory();
           emit({ type: "incarnation-changed", incarnation: effect.incarnation });
@@ -373,18 +377,10 @@ export class Poll {
     }
   }
 
-  /** An operator may have decided in advance to lose a gap rather than to wait for somebody to type. */
-  async #acceptIfTold(): Promise<void> {
-    const { accept, epochGap, emit } = this.#ports;
+  /** Where an operator stopped everything, the accept is left to an operator too: what went back may lack the stop. */
+  #tellOwnAccept(): void {
     const { present, issuing } = this.#state;
-    // Where an operator stopped everything, the accept is left to an operator too: what went back may lack the stop.
     if (!this.#detected || this.#stopped || stoppedSince(issuing) !== undefined) return;
-    this.#detected = false;
-    if (accept === undefined || epochGap === undefined || this.#acceptedIn === present) return;
-    this.#acceptedIn = present;
-    const { maxOfflineMs = null } = this.#ports.presence;
-    const { tags } = await accept.accept(epochGap, maxOfflineMs);
-    emit({ type: "store-accepted", gap: epochGap, tags });
-    await this.#pages();
+    this.#ports.ownAccept.needed(present);
   }
 }

@@ -1,5 +1,5 @@
 import { IdmintError, invalidField } from "@idmint/core";
-import type { AuditNote } from "@idmint/core/server";
+import type { AskTimes, AuditNote } from "@idmint/core/server";
 import { UNSAFE_SETTINGS } from "./backends.ts";
 import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
 import { hostUrls, SSL_MODES } from "./host-urls.ts";
@@ -88,8 +88,12 @@ export interface AcceptOptions {
   readonly oldPrimaryIsStopped?: boolean;
   /** It is a copy that goes on by itself, under an id of its own. */
   readonly newStore?: boolean;
+  /** Also claims of servers that reach the end of a tag are taken. */
+  readonly trustClaims?: boolean;
   /** Who accepts it, for the audit trail. */
   readonly by?: AuditNote;
+  /** How long servers are waited for. Default: ASK_TIMES. */
+  readonly askTimes?: AskTimes | undefined;
 }
 
 /** Longest wait for one answer of the store unless configured, in milliseconds. */

@@ -1,0 +1,42 @@
+import { acceptAsking, type AuditNote, type Store } from "@idmint/core/server";
+import type { System } from "../system.ts";
+import { OwnAccept } from "./own-accept.ts";
+import { Poll, type PollPorts } from "./poll.ts";
+import { Speaker } from "./speaker.ts";
+
+export type PollingPorts = Omit<
+  PollPorts,
+  "intervalMs" | "ownAccept" | "speaker" | "store" | "timeoutMs"
+> & {
+  readonly store: Store;
+  readonly storeTimeoutMs: number;
+  readonly system: System;
+  /** For the audit trail, when this server accepts a store. */
+  readonly note: () => AuditNote;
+};
+
+/** The poll of a server, with what its answers set off: what the server says before an accept, and an accept of its own. */
+export function startPolling(
+  {
+    epochGap,
+    ...settings
+  }: Pick<PollPorts, "intervalMs" | "timeoutMs"> & { readonly epochGap: bigint | undefined },
+  ports: PollingPorts,
+): Poll {
+  const { store, presence, note, emit } = ports;
+  const { clock, timers, randomToken, wallClock } = ports.system;
+  const { maxOfflineMs = null } = presence;
+  const ownAccept = new OwnAccept({
+    accept: async (gap, isWanted) => {
+      const asking = { store, clock, timers, nonce: randomToken(), isWanted };
+      return acceptAsking(asking, { gap, maxOfflineMs, by: note() });
+    },
+    gap: epochGap,
+    onAccepted: () => poll.hasten(),
+    emit,
+  });
+  const sinceMs = wallClock();
+  const speaker = new Speaker({ ...ports, claimant: () => presence.claimant(sinceMs) });
+  const poll: Poll = new Poll({ ...ports, ...settings, ownAccept, speaker });
+  return poll;
+}
