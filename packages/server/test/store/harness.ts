@@ -39,7 +39,6 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
     config,
     folder,
     open: async (): Promise<Store> => openStore(config),
-    asksForClaims: false,
     shiftPeriods: async (days) => {
       sqlInAnotherProcess(
         config.path,

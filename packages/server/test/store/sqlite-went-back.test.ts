@@ -1,4 +1,6 @@
 // A store that is put back in place: what one process knows of it, and how all the others learn of it.
+import { renameSync, rmSync } from "node:fs";
+import path from "node:path";
 import type { Store, StoreChanges } from "@idmint/core/server";
 import { granted, reasonOf, refusal, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -82,7 +84,7 @@ test("traces of removed rows are kept for the last 10,000", () =>
   withServer(async ({ sql, server }) => {
     sql(`DELETE FROM node; DELETE FROM node_gone;
       INSERT INTO node_gone (number, id, renewals) VALUES (1, 'old', 1), (2, 'kept', 1), (10000, 'last', 1);
-      INSERT INTO node VALUES ('x', 'x', '', '1', '', 0, NULL, 7, '', 0, 0); DELETE FROM node;
+      INSERT INTO node VALUES ('x', 'x', '', '1', '', 0, NULL, 7, '', 0, 0, 0); DELETE FROM node;
       CREATE TABLE seen AS SELECT group_concat(number || id || renewals) AS said FROM node_gone;
       UPDATE store SET revision = revision / (SELECT said = '2kept1,10000last1,10001x7' FROM seen)`);
     expect(fencedIn(await server.poll())).toContain("nobody forgot it");
@@ -121,4 +123,64 @@ test("what one process has seen of a store marks it, so that all refuse, also th
     putBack(harness, backup);
     expect(await refusal(server.store, "other")).toBe("STORE_EPOCH_CHANGED");
     await assertMarked(scene, "this server has seen later changes");
+  }));
+
+/** Asks with one handle, and lets the server claim what it was granted; then accepts without a gap. */
+async function acceptedAsking({ server, another }: Scene, last: bigint): Promise<Store> {
+  const operator = await another();
+  expect(await operator.askForClaims("nonce", 60_000)).toMatchObject({ outcome: "asked" });
+  // A server whose files were replaced finds that out first.
+  const polled = await server.poll().catch(() => server.poll());
+  expect(polled.parts[0]?.ask).toBe("nonce");
+  const claimant = { id: "s", instance: "s", address: "", sinceMs: 0, isWhole: true };
+  const claims = [{ tag: "t", period: "", last }];
+  const said = { nonce: "nonce", claimant, claims, page: 0, isLast: true };
+  expect(await server.store.claim(said)).toBe("heard");
+  const asked = { nonce: "nonce", isTrusted: false };
+  const accepted = await operator.accept(0n, undefined, undefined, undefined, asked);
+  expect(accepted.claims).toMatchObject({ claimants: [{ id: "s", hasSpoken: true }], lost: 0 });
+  return operator;
+}
+
+async function grantedBefore({ server }: Scene): Promise<bigint> {
+  let last = 0n;
+  for (let grants = 0; grants < 30; grants++) last = (await server.grant("t")) + 9n;
+  await server.poll();
+  return last;
+}
+
+test("a floor that a hand set back is accepted above what a server was granted, without a gap", () =>
+  withServer(async (scene) => {
+    const last = await grantedBefore(scene);
+    scene.sql("UPDATE tag SET floor = 10 WHERE name = 't'");
+    const operator = await acceptedAsking(scene, last);
+    expect((await granted(operator, "t")).base).toBe(last + 1n);
+    expect(fencedIn(await scene.server.poll())).toBe("");
+  }));
+
+test("a store that is marked hears what servers were granted, and stays marked until it is accepted", () =>
+  withServer(async (scene) => {
+    const { server, sql, harness } = scene;
+    const last = await grantedBefore(scene);
+    await server.poll();
+    sql("UPDATE node SET renewals = 1; UPDATE tag SET floor = 10, version = 1 WHERE name = 't'");
+    expect(fencedIn(await server.poll())).toContain("the row of server");
+    const operator = await acceptedAsking(scene, last);
+    expect((await storeStatus(harness.config)).fenced).toBe("");
+    expect((await granted(operator, "t")).base).toBe(last + 1n);
+  }));
+
+test("a copy in the store's place hears them too", () =>
+  withServer(async (scene) => {
+    const { harness, server, sql } = scene;
+    sql("PRAGMA wal_checkpoint(TRUNCATE)");
+    const backup = backUp(harness);
+    const last = await grantedBefore(scene);
+    const name = path.basename(harness.config.path);
+    for (const suffix of ["-wal", "-shm"])
+      rmSync(`${harness.config.path}${suffix}`, { force: true });
+    renameSync(path.join(backup, name), harness.config.path);
+    expect(await refusal(server.store, "t")).toBe("STORE_EPOCH_CHANGED");
+    const operator = await acceptedAsking(scene, last);
+    expect((await granted(operator, "t")).base).toBeGreaterThan(last);
   }));

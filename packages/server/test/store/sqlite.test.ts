@@ -242,7 +242,7 @@ test(`there are at most ${MAX_NODES} rows of servers; whoever has one keeps it`,
   sqlInAnotherProcess(
     harness.config.path,
     `WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < ${MAX_NODES - 1})
-     INSERT INTO node SELECT 'n' || i, '', '', '', '', 0, NULL, 1, '', 0, 0 FROM r`,
+     INSERT INTO node SELECT 'n' || i, '', '', '', '', 0, NULL, 1, '', 0, 0, 0 FROM r`,
   );
   const isRenewed = async (id: string): Promise<boolean | undefined> => {
     const poll = { since: 0n, watched: [], limit: 1, renewal: nodeRenewalOf(id) };

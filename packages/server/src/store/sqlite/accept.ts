@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import {
+  type Accepted,
+  type AskedClaims,
   type AuditNote,
   DEFAULT_MAX_OFFLINE_MS,
   storeUnavailable,
@@ -18,6 +20,7 @@ import { columnFrom } from "../shared/text-settings.ts";
 import { LEASING } from "../shared/settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
+import { endAsks, takeClaims } from "./records/claims.ts";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { lookAtFiles } from "./file/files.ts";
@@ -53,6 +56,7 @@ const RECORD = `UPDATE store SET
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
  * - What the lost history wrote of ids that changed hands is not known: the ledger of all tags is forgotten.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
+ * - What servers claimed is taken after periods have begun and before the gap is added (records/claims.ts).
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
 export function accept(
@@ -62,7 +66,8 @@ export function accept(
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
   by?: AuditNote,
   newStore = false,
-): { tags: number } {
+  asked?: AskedClaims,
+): Accepted {
   // What lies there now is accepted, not what a connection still sees of files that are gone.
   database.reopen();
   return database.write(
@@ -71,8 +76,8 @@ export function accept(
       const incarnation = randomUUID();
       addLostNodes(transaction, incarnation, maxOfflineMs);
       const { incarnation: old = "" } = readStoreRow(transaction) ?? {};
-      const accepted = raise(database, transaction, { gap, incarnation, newStore });
-      const told = { old, incarnation, gap, ...accepted };
+      const accepted = raise(database, transaction, { gap, incarnation, newStore, asked });
+      const told = { old, incarnation, gap, tags: accepted.tags };
       if (by !== undefined) addAudit(transaction, storeAccepted(by, database.now(), told));
       return accepted;
     },
@@ -80,11 +85,18 @@ export function accept(
   );
 }
 
+interface Accepting {
+  readonly gap: bigint;
+  readonly incarnation: string;
+  readonly newStore: boolean;
+  readonly asked: AskedClaims | undefined;
+}
+
 function raise(
   database: Database,
   transaction: Transaction,
-  { gap, incarnation, newStore }: { gap: bigint; incarnation: string; newStore: boolean },
-): { tags: number } {
+  { gap, incarnation, newStore, asked }: Accepting,
+): Accepted {
   const verdict = transaction.get("PRAGMA integrity_check(1)")?.["integrity_check"];
   if (verdict !== "ok") {
     throw storeWentBack("the file of the store is damaged: stop the servers and restore it whole");
@@ -95,7 +107,10 @@ function raise(
   for (const page of pagesOfTags(transaction)) assertReadable(page);
   const now = database.now();
   const seconds = Math.floor(now / 1_000);
-  beginPeriods(transaction, gap, now);
+  beginPeriods(transaction, now);
+  const claims = asked === undefined ? undefined : takeClaims(transaction, asked, Math.floor(now));
+  endAsks(transaction);
+  raisePeriods(transaction, gap);
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
   forgetLedger(transaction);
   closeSnowflakes(transaction, now);
@@ -113,7 +128,7 @@ function raise(
     floors,
   ] as const;
   transaction.run(RECORD, newId, ...told);
-  return { tags };
+  return { tags, ...(claims === undefined ? {} : { claims }) };
 }
 
 function closeSnowflakes(transaction: Transaction, nowMs: number): void {
@@ -124,7 +139,7 @@ function closeSnowflakes(transaction: Transaction, nowMs: number): void {
   }
 }
 
-function beginPeriods(transaction: Transaction, gap: bigint, nowMs: number): void {
+function beginPeriods(transaction: Transaction, nowMs: number): void {
   for (const row of transaction.all(WITH_PERIODS)) {
     const cut = cutOf(row);
     if (cut === undefined) continue;
@@ -133,7 +148,13 @@ function beginPeriods(transaction: Transaction, gap: bigint, nowMs: number): voi
     const turn = turnOf(old, periodAt(cut, nowMs + CLOCK_MARGIN_MS));
     beginPeriod(transaction, name, old, turn, nowMs);
     transaction.run(BEGIN_AT, turn.floor, name);
-    const others = acceptedPeriods(turn, gap, row["ceiling"] as bigint);
-    transaction.run(OTHER_PERIODS, otherPeriodsText(others), name);
+  }
+}
+
+/** Of the other periods those that are yet to come again, above the gap. */
+function raisePeriods(transaction: Transaction, gap: bigint): void {
+  for (const row of transaction.all(WITH_PERIODS)) {
+    const others = acceptedPeriods(positionOf(row), gap, row["ceiling"] as bigint);
+    transaction.run(OTHER_PERIODS, otherPeriodsText(others), String(row["name"]));
   }
 }

@@ -5,6 +5,7 @@ import { TAG_COLUMNS, type TagRow, tagsFromRows } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import { markWentBack, readStoreRow } from "./file/identity.ts";
+import { standingAsk } from "./records/claims.ts";
 import { NOT_RENEWED, readNodes, readTraffic, renew, RENEWAL_WAIT_MS } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
@@ -25,6 +26,7 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
     const nodes = query.nodes === true ? readNodes(transaction) : undefined;
     const traffic = readTraffic(transaction);
     const { revision = 0n, issuing = NEVER_STOPPED } = store ?? {};
+    const ask = standingAsk(transaction, database.now());
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
       revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
@@ -42,7 +44,7 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
       refusesWrites,
       warning: refusesWrites,
       nowMs: database.now(),
-      parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing }],
+      parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing, ask }],
     };
   });
   const lost = lostIn(query, found);

@@ -49,6 +49,11 @@ export function readTag(transaction: Transaction, name: string): Tag | undefined
 
 const PAGE = `SELECT ${COLUMNS} FROM tag WHERE name > ? ORDER BY name LIMIT 1000`;
 
+/** Writes the row of a tag that has none. */
+export function addTag(transaction: Transaction, tag: Tag): void {
+  transaction.run(WRITE, ...valuesOfTag(tag));
+}
+
 /** All rows, in the order of their names. */
 export function* pagesOfTags(
   transaction: Transaction,

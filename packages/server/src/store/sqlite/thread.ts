@@ -9,7 +9,7 @@ import {
 import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
-import * as claims from "./claims.ts";
+import * as claims from "./records/claims.ts";
 import { monotonicMs } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import * as giveBack from "./give-back.ts";
@@ -43,7 +43,10 @@ const CALLS: {
   ...accept,
   ...audit,
   ...changes,
-  ...claims,
+  askForClaims: claims.askForClaims,
+  claim: claims.claim,
+  hearClaims: claims.hearClaims,
+  withdrawAsk: claims.withdrawAsk,
   ...giveBack,
   ...grant,
   findInLedger: ledger.findInLedger,

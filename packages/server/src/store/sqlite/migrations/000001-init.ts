@@ -16,6 +16,8 @@ import type { Migration } from "../../shared/migration.ts";
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
  * `node_gone` has the last 10,000 of its rows that were removed: a row that is missing without a trace shows that the store went
  * back (file/own-row.ts).
+ * `proved`: whether the server took the store for the one that others know; newcomers go by such rows alone.
+ * `ask` has one row at most, while an accept asks servers what they were granted; `claimant` who answered, and `claim` what.
  * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
  * `granted_at_ms` only tells which tags are in use.
@@ -112,6 +114,29 @@ CREATE TABLE node (
   obeyed INTEGER NOT NULL CHECK (obeyed >= 0),
   traffic INTEGER NOT NULL CHECK (traffic >= 0),
   proved INTEGER NOT NULL DEFAULT 0 CHECK (proved IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ask (
+  singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
+  nonce TEXT NOT NULL,
+  expires_at_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE claimant (
+  id TEXT COLLATE BINARY PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 128),
+  instance TEXT NOT NULL,
+  address TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  whole INTEGER NOT NULL CHECK (whole IN (0, 1)),
+  pages INTEGER NOT NULL CHECK (pages >= 1),
+  spoken INTEGER NOT NULL CHECK (spoken IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE claim (
+  tag TEXT COLLATE BINARY NOT NULL,
+  period TEXT COLLATE BINARY NOT NULL,
+  last INTEGER NOT NULL CHECK (last >= 1),
+  PRIMARY KEY (tag, period)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE node_gone (
