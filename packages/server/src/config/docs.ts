@@ -59,6 +59,11 @@ function valueOf({ key, type: { accepts } }: Option<unknown>, told: Map<string, 
   if (earlier !== undefined) return `as for [${earlier}](#${anchorOf(earlier)})`;
   if (accepts.length > 100) told.set(accepts, key);
   return accepts
+    .replaceAll(/ \([^()]{80,}\)/g, (aside) => {
+      const isTold = told.has(aside);
+      told.set(aside, key);
+      return isTold ? "" : aside;
+    })
     .replace(" with its unit (ms, s, min, h)", "")
     .replace(", with an IPv6 host in brackets and a port from 0 to 65535 (0: any free port)", "")
     .replace(", with IPv6 hosts in brackets", "");

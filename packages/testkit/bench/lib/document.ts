@@ -107,10 +107,18 @@ function medianOf(cell: string): string {
 }
 
 /** A row of a figure with a bar: medians alone, and what it is compared with where there is a ratio. */
-function cellsOf(summary: Summary): readonly string[] {
+function cellsOf(summary: Summary, before: Summary | undefined): readonly string[] {
   const [text = "", ours = "", peer = "", ratio = "", bar = "", verdict] = columns(summary);
+  const [subject = "", ...details] = text.split(": ");
+  const isSame = details.length > 0 && before?.text.split(": ", 1)[0] === subject;
   const judged = verdict === "missed" ? `${bar}, **missed**` : bar;
-  return [text, medianOf(ours), summary.peer ?? peer, medianOf(ratio), judged];
+  return [
+    isSame ? `… ${details.join(": ")}` : text,
+    medianOf(ours),
+    summary.peer ?? peer,
+    medianOf(ratio),
+    judged,
+  ];
 }
 
 function sectionOf(
@@ -120,12 +128,13 @@ function sectionOf(
 ): string {
   const title = benchmarks.find(({ name }) => name === benchmark)?.title ?? benchmark;
   const image = images.get(benchmark);
+  const judged = summaries.filter(({ bar }) => bar !== undefined);
   return [
     `\n## ${title}\n`,
     `\`pnpm bench ${benchmark}\`, ${date}, up to ${rounds} rounds of ${seconds} s; medians.\n`,
     ...(image === undefined ? [] : [`${image}\n`]),
     row(["figure", "idmint", "compared with", "ratio", "bar"]),
     row(["---", "---", "---", "---", "---"]),
-    ...summaries.filter(({ bar }) => bar !== undefined).map((summary) => row(cellsOf(summary))),
+    ...judged.map((summary, at) => row(cellsOf(summary, judged[at - 1]))),
   ].join("\n");
 }
