@@ -7,6 +7,4 @@ export interface Mutant {
   readonly tests: readonly string[];
   /** A pattern for the names of those that are run, where a file takes long; without it all of them are. */
   readonly only?: string;
-  /** Whether the tests are of the long form. Default: false. */
-  readonly isLong?: boolean;
 }

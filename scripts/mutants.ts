@@ -1,7 +1,7 @@
 // Shows that the tests can fail: plants one known fault at a time in a copy of the workspace, and wants the tests that
-// guard it to notice. `pnpm mutants` runs all of them, `pnpm mutants WORD` those whose name holds the word, and
-// `pnpm mutants --check` only looks whether all of them can still be planted. `pnpm mutants --generated` plants faults that are
-// made from the trees of critical files (mutation/generated.ts).
+// guard it to notice. `pnpm mutants` runs all of them, `pnpm mutants WORD` those whose name holds the word, `--shard k/n` a part,
+// and `--check` only looks whether all of them can still be planted. They are of what only real stores show; `--generated`
+// makes those of pure code (mutation/generated.ts).
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -20,10 +20,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Mutant } from "./mutant.ts";
-import { mutants } from "./mutants.list.ts";
+import { redisMutants } from "./mutants.redis.ts";
+import { storeMutants } from "./mutants.stores.ts";
 import { assertGenerated, runGenerated } from "./mutation/generated.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const mutants: readonly Mutant[] = [...storeMutants, ...redisMutants];
 const TEST_TIMEOUT_MS = 300_000;
 
 /** The workspace's files in a folder of their own, whose packages see each other and not the originals. */
@@ -72,14 +74,12 @@ function link(copy: string, from: string, to: string): void {
 
 function runTests(
   copy: string,
-  { file, tests, only, isLong = false }: Mutant,
+  { tests, only }: Mutant,
 ): { readonly passed: boolean; readonly output: string } {
   const vitest = join(copy, "node_modules", "vitest", "vitest.mjs");
   const names = only === undefined ? [] : ["-t", only];
   const args = [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
-  const TEST_DOOR = file.startsWith("packages/server/src/grpc/") ? "grpc-js" : "fast";
-  const env = { ...process.env, TEST_DOOR, ...(isLong ? { IDMINT_LONG: "1" } : {}) };
-  const run = spawnSync(process.execPath, args, { cwd: copy, env, timeout: TEST_TIMEOUT_MS });
+  const run = spawnSync(process.execPath, args, { cwd: copy, timeout: TEST_TIMEOUT_MS });
   const output = run.stdout.toString() + run.stderr.toString();
   if (/No test files found|Cannot find (module|package)|SyntaxError/.test(output))
     throw new Error(output);
@@ -144,8 +144,20 @@ function run(chosen: readonly Mutant[]): void {
   process.exitCode = survivors.length === 0 && chosen.length > 0 ? 0 : 1;
 }
 
-const word = process.argv[2] ?? "";
+/** The k-th of n parts, in which those with the same tests stand together. */
+function shard(text: string): readonly Mutant[] {
+  const [k = 0, n = 0] = text.split("/").map(Number);
+  if (!(Number.isInteger(k) && k >= 0 && k < n))
+    throw new Error(`--shard ${text}: must be k/n, with k from 0 to n − 1`);
+  const from = (part: number): number => Math.floor((part * mutants.length) / n);
+  return mutants.slice(from(k), from(k + 1));
+}
+
+const [word = "", value = ""] = process.argv.slice(2);
 if (word === "--generated") await runGenerated(process.argv.slice(3));
-else assertPlantable();
-if (word === "--check") assertGenerated();
-else if (word !== "--generated") run(mutants.filter((mutant) => mutant.name.includes(word)));
+else {
+  assertPlantable();
+  if (word === "--check") assertGenerated();
+  else if (word === "--shard") run(shard(value));
+  else run(mutants.filter((mutant) => mutant.name.includes(word)));
+}
