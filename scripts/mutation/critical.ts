@@ -166,4 +166,42 @@ export const criticalFiles: readonly CriticalFile[] = [
   { file: "packages/client/src/servers/endpoints-state.ts", tests: ["client/test/endpoints"] },
 ];
 
-export const equivalents: readonly Equivalent[] = [];
+const cursor = `${core}/segment/cursor.ts`;
+
+export const equivalents: readonly Equivalent[] = [
+  {
+    file: cursor,
+    line: "return state.increment === 1",
+    becomes: "false",
+    why: "The other way computes the same id, and takes longer.",
+  },
+  {
+    file: cursor,
+    line: "return state.increment === 1",
+    becomes: "0",
+    why: "The other way computes the same id, and takes longer.",
+  },
+  {
+    file: cursor,
+    line: "if ((segments[at]?.base ?? 0n) < (segments[at - 1]?.base ?? 0n)) return false;",
+    becomes: "true",
+    why: "Segments that are in order are sorted once more.",
+  },
+  {
+    file: cursor,
+    line: "epoch: 0n,",
+    why: "Epochs of the store begin at 1, and before the first load nothing is held.",
+  },
+  {
+    file: cursor,
+    line: "const count = state.loads[0]?.count ?? 0;",
+    was: "state.loads[0]?.count",
+    why: "It is asked only while a load is held; the types do not know that.",
+  },
+  {
+    file: cursor,
+    line: "return state.loads.length > 1 && state.loads[state.loads.length - 1]?.grant !== undefined;",
+    was: "state.loads[state.loads.length - 1]?.grant",
+    why: "Of two loads there is a last one; the types do not know that.",
+  },
+];

@@ -504,6 +504,36 @@ test("drain answers the unused end of every load and ends the buffer", async () 
   expect(() => buffer.next()).toThrow(/DRAINING/);
 });
 
+test("drain answers what is unused of the segments of one load", async () => {
+  const segments = [segmentOf(1n, 2), segmentOf(11n, 2), segmentOf(21n, 2)];
+  const load = async (): Promise<Load<string>> => ({ segments, epoch: 1n, receipt: "r1" });
+  const time = new FakeTime(1_000);
+  const buffer = new SegmentBuffer<string>(
+    "orders",
+    { ...defaults, prefetchShare: 1 },
+    { load, clock: time, timers: time, random: () => 0, onEvent: () => undefined },
+  );
+  expect([await buffer.next(), await buffer.next(), await buffer.next()]).toEqual([1n, 2n, 11n]);
+  expect(buffer.heldIdOf(segmentOf(12n, 1))).toBe(12n);
+  expect(buffer.heldIdOf(segmentOf(13n, 8))).toBeUndefined();
+  expect(buffer.drain(new IdmintError("DRAINING", "stopping"))).toEqual([
+    { receipt: "r1", segments: [segmentOf(12n, 1), segmentOf(21n, 2)] },
+  ]);
+});
+
+test("of two loads only the ids of the one that expired are wasted", async () => {
+  const { buffer, asked, time, events } = setUp({}, 10_000);
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 2; i <= 10; i++) void buffer.next();
+  time.advance(5_000);
+  await asked[1]?.grant();
+  time.advance(5_000);
+  buffer.sample();
+  expect(events).toContainEqual({ type: "wasted", tag: "orders", count: 90, cause: "expired" });
+  expect(buffer.ready).toBe(100);
+});
+
 test("never more than one load is fetched ahead, however fast the loader is", async () => {
   const time = new FakeTime();
   let loads = 0;
