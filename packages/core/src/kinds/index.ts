@@ -6,7 +6,6 @@ export { countsInRedis, hasPlace, inPlaceOf, placedIn, redisServerOf } from "./p
 export {
   composeId,
   COUNTERS_PER_MS,
-  decomposeId,
   lifeEndMs,
   MAX_AHEAD_MS,
   MAX_SNOWFLAKE_COUNT,

@@ -1,5 +1,3 @@
-import { MAX_ID } from "../limits.ts";
-
 export const TIME_BITS = 41;
 export const SHARD_BITS = 12;
 export const COUNTER_BITS = 10;
@@ -31,14 +29,6 @@ export interface RedisSnowflakeLayout {
   readonly timeOriginMs: number;
 }
 
-/** The parts of an id. */
-export interface RedisSnowflakeParts {
-  /** Milliseconds since 1970. */
-  readonly atMs: number;
-  readonly shard: number;
-  readonly counter: number;
-}
-
 /** Positions of one millisecond, whose ids are consecutive. */
 export interface SnowflakeRun {
   readonly atMs: number;
@@ -61,16 +51,6 @@ export function composeId(
   if (!isWithin(shard, MAX_SNOWFLAKE_SHARD)) throw new RangeError(`${shard} is no shard`);
   if (!isWithin(counter, COUNTERS_PER_MS - 1)) throw new RangeError(`${counter} is no counter`);
   return (BigInt(time) << TIME_SHIFT) | (BigInt(shard) << COUNTER_SHIFT) | BigInt(counter);
-}
-
-/** The parts an id was composed of. */
-export function decomposeId(timeOriginMs: number, id: bigint): RedisSnowflakeParts {
-  if (id < 0n || id > MAX_ID) throw new RangeError(`${id} is no id`);
-  return {
-    atMs: Number(id >> TIME_SHIFT) + timeOriginMs,
-    shard: Number((id >> COUNTER_SHIFT) & BigInt(MAX_SNOWFLAKE_SHARD)),
-    counter: Number(id & BigInt(COUNTERS_PER_MS - 1)),
-  };
 }
 
 /** When the bits of the time run out, milliseconds since 1970: the last millisecond that has ids. */

@@ -1,4 +1,5 @@
 import { assertNoViolations, invalidField, tagNameViolation } from "@idmint/core";
+import { specOf } from "@idmint/core/kinds";
 import {
   MAX_TEXT_LENGTH,
   type ParsedText,
@@ -7,7 +8,8 @@ import {
   type TagStore,
 } from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
-import { decoderOf, type Held } from "../kinds/decoders.ts";
+import { type Held, heldInNumber, heldInText } from "../kinds/decoders.ts";
+import { isTextKind } from "../kinds/text-ids.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
 
 /** An id, taken apart. */
@@ -63,8 +65,7 @@ export class DecodeService {
 
 function decoded(tag: Tag, value: Value, texts: TextPorts): Decoded {
   const { kind, format, unguessable } = tag;
-  const decoder = decoderOf(kind);
-  const isText = "ofText" in decoder || format !== undefined;
+  const isText = isTextKind(kind) || format !== undefined;
   if (isText && "id" in value)
     throw invalidField(
       "id",
@@ -79,15 +80,16 @@ function decoded(tag: Tag, value: Value, texts: TextPorts): Decoded {
     );
   if ("text" in value && value.text.length > MAX_TEXT_LENGTH)
     throw invalidField("text", `must be at most ${MAX_TEXT_LENGTH} characters`, "INVALID_ID");
-  if ("ofText" in decoder) {
-    return { ...NOTHING, ...decoder.ofText(kind, "text" in value ? value.text : "") };
+  if (isTextKind(kind)) {
+    return { ...NOTHING, ...heldInText(kind, "text" in value ? value.text : "") };
   }
   const writer =
     format === undefined && unguessable === undefined ? undefined : new TagText(tag, texts);
   const { number, keyId, parts } =
     writer?.read(value) ?? ("id" in value ? { number: value.id, keyId: 0, parts: [] } : NOTHING);
-  assertNumber(number, decoder.firstId, tag.ceiling);
-  return { ...NOTHING, ...decoder.ofNumber(kind, number), number, keyId, parts };
+  // A composed number may be 0.
+  assertNumber(number, specOf(kind).composed === undefined ? 1n : 0n, tag.ceiling);
+  return { ...NOTHING, ...heldInNumber(kind, number), number, keyId, parts };
 }
 
 function assertNumber(number: bigint, first: bigint, ceiling: bigint): void {

@@ -6,7 +6,7 @@ import { uuids } from "./uuid.ts";
 
 /** Every kind whose ids are text. */
 type TextName = "object_id" | "uuid";
-type TextKind = Extract<TagKind, { readonly kind: TextName }>;
+export type TextKind = Extract<TagKind, { readonly kind: TextName }>;
 
 type AllTextIds = {
   readonly [Name in TextName]: TextIds<Extract<TextKind, { readonly kind: Name }>>;
