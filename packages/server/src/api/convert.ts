@@ -4,7 +4,7 @@ import { periodName, periodsOf, type Tag as DomainTag } from "@idmint/core/serve
 import { Order, type Segment, type Tag, TagState } from "@idmint/proto";
 import type { TagDraft } from "../service/tags/settings.ts";
 import { etagOf } from "../service/tags/etag.ts";
-import { kindDraftOf, outputOnlyOfKind, protoKindOf } from "./convert-kind.ts";
+import { kindDraftOf, outputOnlyOfKind, protoKindOf } from "./kind-values.ts";
 
 export function orderOf(order: OrderName): Order {
   return Order[order];

@@ -12,6 +12,7 @@ import {
   type TagKind,
   type Value,
   type Values,
+  valuesOf,
 } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/proto";
 import { wholeMillisecondsOf } from "./duration.ts";
@@ -38,20 +39,60 @@ export function valuesOfProto(kind: ProtoKind): Values {
   return valuesFrom(KINDS[kindNameOf(kind)].fields, kind.value as unknown as Message);
 }
 
+/** The settings of a kind as callers see them. */
+export function protoKindOf(settings: TagKind): ProtoKind {
+  const { name, fields } = specOf(settings);
+  const shown = without(fields, valuesOf(settings), ["input-only"]);
+  return protoKindFrom(name, shown);
+}
+
+/** The settings of a kind as a caller wrote them; nothing is checked yet. */
+export function kindDraftOf(kind: ProtoKind): KindDraft {
+  const name = kindNameOf(kind);
+  const asked = without(KINDS[name].fields, valuesOfProto(kind), ["output-only", "placed"]);
+  return { kind: name, ...asked };
+}
+
+type Role = NonNullable<Fields[string]["role"]>;
+
+function without(fields: Fields, values: Values, roles: readonly Role[]): Values {
+  const left = Object.entries(values).filter(([name]) => {
+    const role = fields[name]?.role;
+    return role === undefined || !roles.includes(role);
+  });
+  return Object.fromEntries(left);
+}
+
+/** Fields of a kind that only the server may set: which, whether it is set, and what to do instead. */
+export function outputOnlyOfKind(
+  kind: ProtoKind | undefined,
+): readonly [field: string, isSet: boolean, wayOut: string][] {
+  if (kind === undefined) return [];
+  const name = kindNameOf(kind);
+  const fields: Fields = KINDS[name].fields;
+  const values = valuesOfProto(kind);
+  return Object.entries(fields)
+    .filter(([, { role }]) => role === "output-only" || role === "placed")
+    .map(([field, { role, of = "" }]) => [
+      `tag.${name}.${field}`,
+      values[field] !== undefined,
+      role === "placed"
+        ? "; tags are spread over the Redis servers, and MoveTag moves one"
+        : `; it follows from ${fields[of]?.type === "message" ? `the ${of}` : of}`,
+    ]);
+}
+
 /** The settings that a server answered. WRONG_KIND for a value that this release does not know. */
 export function settingsOfProto(kind: ProtoKind): TagKind {
   const name = kindNameOf(kind);
-  const fields: Fields = KINDS[name].fields;
-  const asked = Object.entries(valuesOfProto(kind)).filter(
-    ([field]) => fields[field]?.role !== "output-only",
-  );
-  const [unknown] = asked.find(([, value]) => value === "UNKNOWN") ?? [];
+  const asked = without(KINDS[name].fields, valuesOfProto(kind), ["output-only"]);
+  const [unknown] = Object.entries(asked).find(([, value]) => value === "UNKNOWN") ?? [];
   if (unknown !== undefined) {
     throw new IdmintError("WRONG_KIND", `this release does not know the ${unknown} of the tag`);
   }
   // It was checked when the tag was made.
   const context = { name: "", ceiling: MAX_ID, nowMs: 0, placement: undefined, violations: [] };
-  const draft: KindDraft = { kind: name, ...Object.fromEntries(asked) };
+  const draft: KindDraft = { kind: name, ...asked };
   return specOf(draft).settle(draft, context);
 }
 

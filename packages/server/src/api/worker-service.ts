@@ -12,8 +12,8 @@ import {
   type Worker,
 } from "@idmint/proto";
 import type { WorkerService } from "../service/worker-ids/service.ts";
-import { protoKindOf } from "./convert-kind.ts";
 import { wholeMillisecondsOf } from "./duration.ts";
+import { type ProtoKind, protoKindOf } from "./kind-values.ts";
 import {
   type Handler,
   handlerOf,
@@ -94,12 +94,13 @@ function leased(
   told: ServerTold,
 ): LeaseWorkerResponse {
   const { dataCenter, workerId, notBeforeMs, kind } = lease;
+  const { value } = protoKindOf(kind) as Extract<ProtoKind, { $case: "snowflake" }>;
   return {
     ...renewed(lease, told),
     dataCenter,
     workerId,
     notBeforeMs: BigInt(notBeforeMs),
-    snowflake: protoKindOf(kind).value,
+    snowflake: value,
   };
 }
 
