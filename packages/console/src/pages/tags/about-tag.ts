@@ -1,7 +1,7 @@
 // What the dialogs of a tag say of it.
 import { durationText, redisServerOf } from "@idmint/core/kinds";
 import { memoryMsOf, periodsOf } from "@idmint/core/server";
-import { knownSettings, type TagJson } from "./model/tag-values.ts";
+import { ofSettings, type TagJson } from "./model/tag-values.ts";
 
 export interface TagDialogProps {
   /** The tag as it was when the dialog opened. */
@@ -11,18 +11,15 @@ export interface TagDialogProps {
 
 /** The Redis server that a tag counts on; undefined: none. */
 export function redisServerOfTag(tag: TagJson): string | undefined {
-  const settings = knownSettings(tag);
-  return settings === undefined ? undefined : redisServerOf(settings);
+  return ofSettings(tag, redisServerOf);
 }
 
 /** Whether the ids of a tag begin again in each period. */
 export function hasPeriods(tag: TagJson): boolean {
-  const settings = knownSettings(tag);
-  return settings !== undefined && periodsOf(settings) !== undefined;
+  return ofSettings(tag, periodsOf) !== undefined;
 }
 
 /** How long callers go on by themselves with what they hold. */
 export function memoryText(tag: TagJson): string {
-  const settings = knownSettings(tag);
-  return durationText(settings === undefined ? 0 : memoryMsOf(settings));
+  return durationText(ofSettings(tag, memoryMsOf) ?? 0);
 }

@@ -12,7 +12,7 @@ import { hrefOf } from "../../state/route-state.ts";
 import { cliLine } from "../../text/cli.ts";
 import { t } from "../../text/text.ts";
 import type { TagDialogProps } from "./about-tag.ts";
-import { knownSettings } from "./model/tag-values.ts";
+import { ofSettings } from "./model/tag-values.ts";
 
 /** Issues an id, and stays open so that it can be read and more can be had. */
 export function TestDialog({ tag, onClose }: TagDialogProps): JSX.Element {
@@ -20,8 +20,7 @@ export function TestDialog({ tag, onClose }: TagDialogProps): JSX.Element {
   const typed = useSignal("");
   const issued = useSignal<string | undefined>(undefined);
   const submit = useSubmit();
-  const settings = knownSettings(tag);
-  const isOfName = settings !== undefined && specOf(settings).isOfNames(settings);
+  const isOfName = ofSettings(tag, (settings) => specOf(settings).isOfNames(settings)) === true;
   const onSubmit = (): void => {
     if (submit.isBusy || (isOfName && typed.value === "")) return;
     void submit.send(async () => {

@@ -73,10 +73,13 @@ export function highestIdOf(tag: TagJson): string | undefined {
   return kind === undefined || specOf({ kind }).issuesToFloor ? tag.floor : undefined;
 }
 
-/** The settings of a tag; undefined: they are of a kind that this console does not know. */
-export function knownSettings(tag: TagJson): TagKind | undefined {
+/** What follows from the settings of a tag; undefined: they are of a kind that this console does not know. */
+export function ofSettings<Fact>(
+  tag: TagJson,
+  fact: (settings: TagKind) => Fact,
+): Fact | undefined {
   const kind = kindOf(tag);
-  return kind === undefined ? undefined : settingsOfTag(tag, kind);
+  return kind === undefined ? undefined : fact(settingsOfTag(tag, kind));
 }
 
 /** The settings of a tag that a server has, as core has them. */
