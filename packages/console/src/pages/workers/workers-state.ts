@@ -1,16 +1,11 @@
-import { comesFrom } from "@idmint/core/kinds";
 import type { ResponseOf } from "../../api/json.ts";
-import { kindOf } from "../tags/model/tag-values.ts";
 
 export type Tag = ResponseOf<"TagService", "listTags">["tags"][number];
 export type Worker = ResponseOf<"WorkerService", "listWorkers">["workers"][number];
 
-/** Tags whose ids are made under leases of worker ids. */
+/** Tags whose ids are made under leases of worker ids. The tables of kinds would double what the first view loads. */
 export function leasing(tags: readonly Tag[]): readonly Tag[] {
-  return tags.filter((tag) => {
-    const kind = kindOf(tag);
-    return kind !== undefined && comesFrom({ kind }, "lease");
-  });
+  return tags.filter(({ snowflake }) => snowflake !== undefined && snowflake !== null);
 }
 
 /** How a lease is: held, ended, or ended and its reservation has not passed, so nobody gets it yet. */
