@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { freePort } from "../fleet/ports.ts";
+import { until } from "../fleet/until.ts";
 import { etcdPrograms } from "./files.ts";
 import type { EtcdGateway } from "./gateway.ts";
 import { type ClusterSettings, EtcdMember, type MemberPlace } from "./member.ts";
@@ -93,6 +94,24 @@ export class EtcdCluster implements AsyncDisposable {
   async restart(member: EtcdMember): Promise<void> {
     await member.spawn();
     await member.answering();
+  }
+
+  /** Takes a member out of the cluster, and one with nothing on its disk in at the same address. */
+  async replace(member: EtcdMember): Promise<void> {
+    const { memberId } = await member.gateway.status();
+    await member.kill();
+    member.wipe();
+    const { peerUrlPort } = member.place;
+    await this.#reconfigure("remove", { ID: memberId });
+    await this.#reconfigure("add", { peerURLs: [`http://127.0.0.1:${peerUrlPort}`] });
+    await member.spawn({ args: [...this.#settings.args, "--initial-cluster-state=existing"] });
+    await member.answering();
+  }
+
+  /** A cluster refuses changes of members for a while after a member has come or gone. */
+  async #reconfigure(change: "add" | "remove", body: object): Promise<void> {
+    const work = async () => (await this.gateway.post(`cluster/member/${change}`, body), true);
+    await until(`a member is changed: ${change}`, work, { withinMs: 60_000, everyMs: 500 });
   }
 
   async leader(): Promise<EtcdMember> {
