@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { IdmintError } from "@idmint/client";
 import { StoreState } from "@idmint/proto";
 import { expect, onTestFinished, test } from "vitest";
+import { EtcdCluster } from "../src/etcd/index.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
 import type { TestDatabase, TestPostgres } from "../src/postgres.ts";
@@ -460,4 +461,42 @@ test("a floor set back by hand, accepted without a gap while its servers run", a
   for (let round = 0; round < 20; round++) {
     for (const server of [fresh, ...fleet.servers]) await draw(server, SEGMENT + 3, issued);
   }
+});
+
+test("a floor of an etcd set back by hand refuses a fresh server, and is accepted without a gap", async () => {
+  const cluster = await EtcdCluster.start();
+  onTestFinished(() => cluster.close());
+  const fleet = await startFleet({ servers: 2, storeUrl: `etcd://${cluster.hosts}/by-hand` });
+  const issued = new Issued();
+  await fleet.first.api.createTag({ name: TAG, min: SEGMENT, max: SEGMENT });
+  for (let round = 0; round < 50; round++) {
+    for (const server of fleet.servers) await draw(server, SEGMENT + 3, issued);
+  }
+  await quietFloor(fleet);
+  const [row] = await cluster.gateway.under(`/by-hand/tag/${TAG}`);
+  if (row === undefined) throw new Error("no key of the tag");
+  await cluster.gateway.put(
+    row.key,
+    row.value.replace(/"floor":"[0-9]+"/u, () => `"floor":"10"`),
+  );
+  // All refuse what they had in memory too, and so does a server that knows nothing of before.
+  await Promise.all(fleet.servers.map((server) => drawUntilRefused(server, issued)));
+  const fresh = await fleet.anotherServer("a fresh server");
+  onTestFinished(async () => {
+    fresh.api[Symbol.dispose]();
+    if (fresh.runs) await fresh.kill();
+  });
+  fresh.spawn();
+  await until("the fresh server refuses", () => expectRefused(fresh).then(() => true), {
+    withinMs: 60_000,
+  });
+  const told = await fleet.cli("store", "accept", "--gap", "0", "--yes", "--json");
+  const { claims } = JSON.parse(told) as { claims: { raisedTags: number; servers: object[] } };
+  expect(claims).toMatchObject({ raisedTags: 1 });
+  expect(claims.servers.filter((its) => "told" in its && its.told === "all")).toHaveLength(3);
+  for (const server of [fresh, ...fleet.servers]) await issuesAgain(server, issued);
+  for (let round = 0; round < 20; round++) {
+    for (const server of [fresh, ...fleet.servers]) await draw(server, SEGMENT + 3, issued);
+  }
+  console.log(`${issued.count} ids, none twice`);
 });
