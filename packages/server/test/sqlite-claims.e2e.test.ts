@@ -107,7 +107,7 @@ test(
       await cp(`${file}${suffix}.saved`, `${file}${suffix}`);
     }
     const report = await acceptStore(storeConfigOf(config), 0n);
-    expect(report.claims?.servers.filter(({ told }) => told === "all")).toHaveLength(2);
+    expect(report.claims.servers.filter(({ told }) => told === "all")).toHaveLength(2);
     const fresh = await start();
     const after = (
       await Promise.all([...servers, fresh].map((server) => taken(server, 2_000)))

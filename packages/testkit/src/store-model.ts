@@ -538,24 +538,19 @@ class Walk {
     by: AuditNote,
   ): Promise<void> {
     const nonce = by.id;
-    const asks = this.#harness.asksForClaims !== false;
     // Of names that the store does not know the suite tries what becomes.
-    const claims = asks ? wanted.filter((claim) => this.#model.rows.has(claim.name)) : [];
-    if (asks) {
-      expect(await store.askForClaims(nonce, 60_000)).toMatchObject({ outcome: "asked" });
-      const claimant = { id: "n", instance: "n", address: "", sinceMs: 1, isWhole: true };
-      const page = claims.map(({ name: tag, day, last }) => {
-        const settings = this.#model.rows.get(tag)?.settings;
-        const isPlain = settings === undefined || !isDaily(settings);
-        return { tag, period: isPlain ? "" : this.#startOf(day), last };
-      });
-      const one = [
-        ...new Map(page.map((claim) => [`${claim.tag} ${claim.period}`, claim])).values(),
-      ];
-      const said = { nonce, claimant, claims: one, page: 0, isLast: true };
-      expect(await store.claim(said)).toBe("heard");
-    }
-    const asked = asks ? { nonce, isTrusted: true } : undefined;
+    const claims = wanted.filter((claim) => this.#model.rows.has(claim.name));
+    expect(await store.askForClaims(nonce, 60_000)).toMatchObject({ outcome: "asked" });
+    const claimant = { id: "n", instance: "n", address: "", sinceMs: 1, isWhole: true };
+    const page = claims.map(({ name: tag, day, last }) => {
+      const settings = this.#model.rows.get(tag)?.settings;
+      const isPlain = settings === undefined || !isDaily(settings);
+      return { tag, period: isPlain ? "" : this.#startOf(day), last };
+    });
+    const one = [...new Map(page.map((claim) => [`${claim.tag} ${claim.period}`, claim])).values()];
+    const said = { nonce, claimant, claims: one, page: 0, isLast: true };
+    expect(await store.claim(said)).toBe("heard");
+    const asked = { nonce, isTrusted: true };
     const real = store.accept(gap, undefined, by, undefined, asked);
     const told = real.then(({ tags }) => String(tags));
     const kept = new Map(

@@ -77,16 +77,10 @@ async function tagOf(store: Store, name: string) {
 
 /** Registers what a store must do of claims. */
 export function claimCases(suite: Suite): void {
-  const asking: Suite = (title, run) => {
-    suite(title, async (store, open, harness) => {
-      if (harness.asksForClaims !== false) return run(store, open, harness);
-      expect(await store.askForClaims("a", ASK_MS)).toEqual({ outcome: "nobody" });
-    });
-  };
-  askCases(asking);
-  takeCases(asking);
-  periodCases(asking);
-  manyCases(asking);
+  askCases(suite);
+  takeCases(suite);
+  periodCases(suite);
+  manyCases(suite);
 }
 
 function askCases(suite: Suite): void {
@@ -331,7 +325,7 @@ function manyCases(suite: Suite): void {
     }
     const report = await accepting;
     expect(report).toMatchObject({ tags: 1, claims: { raised: 1, lost: 0 } });
-    expect(report.claims?.servers).toMatchObject([{ id: "n1", told: "all" }]);
+    expect(report.claims.servers).toMatchObject([{ id: "n1", told: "all" }]);
     expect((await tagOf(store, "t")).floor).toBe(MAX_ID - 4n);
   });
 }

@@ -27,8 +27,6 @@ export interface StoreHarness {
   readonly spreads?: boolean;
   /** Whether it keeps a ledger; false: it refuses the calls about it. Default: true. */
   readonly keepsLedger?: boolean;
-  /** Whether servers on it are asked what they were granted before an accept. Default: true. */
-  readonly asksForClaims?: boolean;
   /** Removes the store; its handles are closed by then. */
   remove(): Promise<void>;
 }

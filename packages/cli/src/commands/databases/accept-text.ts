@@ -1,14 +1,11 @@
 import type { AcceptReport } from "@idmint/server";
 import { plain } from "../../process/plain.ts";
 
-type Claims = NonNullable<AcceptReport["claims"]>;
+type Claims = AcceptReport["claims"];
 type Server = Claims["servers"][number];
 
 /** What an accept heard of servers, a line for each thing. */
 export function claimsLines({ claims }: AcceptReport): readonly string[] {
-  if (claims === undefined) {
-    return ["servers on this backend are not asked what they were granted; the gap is for all"];
-  }
   const { servers } = claims;
   return [
     ...raisedLines(claims),
@@ -47,9 +44,8 @@ function serverLine({ instance, address, id, told, sinceMs, isMoving }: Server):
   return `server ${name}${place} ${still}${TOLD[told](since)}`;
 }
 
-/** The same for scripts; null: servers on this backend are not asked. */
+/** The same for scripts. */
 export function claimsJson({ claims }: AcceptReport): unknown {
-  if (claims === undefined) return null;
   const { raised, most, lost, servers } = claims;
   return {
     raisedTags: raised,

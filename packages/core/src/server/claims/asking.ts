@@ -38,8 +38,7 @@ export interface AskingPorts {
 /** What an accept did. */
 export interface AcceptReport {
   readonly tags: number;
-  /** Undefined: servers on this backend are not asked. */
-  readonly claims: (Omit<TakenClaims, "claimants"> & Servers) | undefined;
+  readonly claims: Omit<TakenClaims, "claimants"> & Servers;
 }
 
 interface Servers {
@@ -62,10 +61,6 @@ export async function acceptAsking(
 ): Promise<AcceptReport> {
   const asked = await store.askForClaims(nonce, ASK_MS);
   if (asked.outcome === "busy") throw anotherAsks(asked.forMs);
-  if (asked.outcome === "nobody") {
-    const { tags } = await store.accept(gap, maxOfflineMs, by, newStore);
-    return { tags, claims: undefined };
-  }
   try {
     const state = createAskState(asked.hearing, clock.now(), times);
     for (;;) {

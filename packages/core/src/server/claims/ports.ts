@@ -54,12 +54,10 @@ export interface Hearing {
   readonly claimants: readonly HeardClaimant[];
 }
 
-/** `nobody`: servers on this backend are not asked. */
 export type Asked =
   | { readonly outcome: "asked"; readonly hearing: Hearing }
   /** Another accept asks, for so long at most. */
-  | { readonly outcome: "busy"; readonly forMs: number }
-  | { readonly outcome: "nobody" };
+  | { readonly outcome: "busy"; readonly forMs: number };
 
 /** The claims that an accept is to take. */
 export interface AskedClaims {
