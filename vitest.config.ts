@@ -50,6 +50,7 @@ const LONGEST = [
   "packages/client/test/zones.e2e.test.ts",
   "packages/server/test/store/etcd/members.e2e.test.ts",
   "packages/server/test/store/sqlite-restore.chaos.test.ts",
+  "packages/testkit/test/claims.chaos.test.ts",
   "packages/testkit/test/clocks.chaos.test.ts",
   "packages/testkit/test/console/console.e2e.test.ts",
   "packages/testkit/test/console/tags.e2e.test.ts",

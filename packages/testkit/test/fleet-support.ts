@@ -71,12 +71,12 @@ export function someTests(
   };
 }
 
-/** Random numbers from a seed that is printed, so that a run can be repeated: IDMINT_SEED=… */
-export function seededRandom(): {
+/** Random numbers from a seed that is printed, so that a run can be repeated: IDMINT_SEED=… `its`: that of one round. */
+export function seededRandom(its?: number): {
   readonly seed: number;
   readonly below: (limit: number) => number;
 } {
-  const given = process.env["IDMINT_SEED"];
+  const given = its ?? process.env["IDMINT_SEED"];
   const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
   let state = seed;
   // mulberry32: small, and the same everywhere.

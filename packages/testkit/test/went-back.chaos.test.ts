@@ -8,8 +8,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { EtcdCluster } from "../src/etcd/index.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
-import type { TestDatabase, TestPostgres } from "../src/postgres.ts";
+import type { TestDatabase } from "../src/postgres.ts";
 import { ownPostgres, someOf, sqliteFile, startFleet } from "./fleet-support.ts";
+import { dump, load, unused, vacuumInto } from "./set-back.ts";
 
 const TAG = "orders";
 /** Segments are small, so that what is in memory is used up soon and every server asks for a new grant. */
@@ -171,13 +172,6 @@ async function quietFloor(fleet: Fleet): Promise<bigint> {
   });
 }
 
-/** A whole copy of the database in one file, made while servers use it. */
-function vacuumInto(file: string, backup: string): void {
-  const database = new DatabaseSync(file);
-  database.prepare("VACUUM INTO ?").run(backup);
-  database.close();
-}
-
 function removeLog(file: string): void {
   for (const suffix of ["-wal", "-shm"]) rmSync(`${file}${suffix}`, { force: true });
 }
@@ -280,22 +274,6 @@ async function drawIfAllowed(server: FleetServer, count: number, issued: Issued)
   }
 }
 
-/** What pg_dump writes: the rows of all tables, as text that any version reads. */
-async function dump(database: TestDatabase): Promise<ReadonlyMap<string, string>> {
-  const tables = new Map<string, string>();
-  const named = await database.query(
-    "SELECT tablename FROM pg_tables WHERE schemaname = 'idmint' ORDER BY tablename",
-  );
-  for (const { tablename } of named) {
-    const table = String(tablename);
-    const [row] = await database.query(
-      `SELECT coalesce(json_agg(to_json(t)), '[]')::text AS rows FROM idmint.${table} AS t`,
-    );
-    tables.set(table, String(row?.["rows"]));
-  }
-  return tables;
-}
-
 /** What pg_dump writes: the functions, to be made again. */
 async function dumpFunctions(database: TestDatabase): Promise<string> {
   const rows = await database.query(
@@ -303,20 +281,6 @@ async function dumpFunctions(database: TestDatabase): Promise<string> {
     WHERE pronamespace = 'idmint'::regnamespace`,
   );
   return rows.map(({ definition }) => `${String(definition)};`).join("\n");
-}
-
-/** What loading a dump does: other transactions write the same rows, and rows of the ledger are numbered on behind them. */
-function load(tables: ReadonlyMap<string, string>): string {
-  const statements = [...tables].map(
-    ([table, rows]) =>
-      `INSERT INTO idmint.${table} OVERRIDING SYSTEM VALUE
-        SELECT * FROM json_populate_recordset(null::idmint.${table}, $dump$${rows}$dump$)`,
-  );
-  if (tables.has("ledger")) {
-    statements.push(`SELECT setval(pg_get_serial_sequence('idmint.ledger', 'position'),
-      (SELECT coalesce(max(position), 0) + 1 FROM idmint.ledger), false)`);
-  }
-  return statements.join(";\n");
 }
 
 const POSTGRES_WAYS: Readonly<Record<string, (database: TestDatabase) => Promise<SetBack>>> = {
@@ -420,18 +384,6 @@ test("a PostgreSQL data directory put back in place, on its timeline", async () 
     restore: () => replace(() => putBack()),
   });
 });
-
-/** Runs a statement that wants nobody connected to a database. */
-async function unused(postgres: TestPostgres, name: string, sql: string): Promise<void> {
-  const allow = (isAllowed: boolean): string =>
-    `UPDATE pg_database SET datallowconn = ${isAllowed} WHERE datname LIKE '${name}%'`;
-  await postgres.query(allow(false));
-  await postgres.query(
-    `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${name}'`,
-  );
-  await postgres.query(sql);
-  await postgres.query(allow(true));
-}
 
 test("a floor set back by hand, accepted without a gap while its servers run", async () => {
   const database = await (await ownPostgres()).createDatabase();
