@@ -28,6 +28,13 @@ function isFenced(it: TestServer, tag: string): Promise<boolean> {
   );
 }
 
+function issues(it: TestServer, tag: string): Promise<boolean> {
+  return generateId(it, tag).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** A server that issued from `orders`, and what the store was like before. */
 async function withBackup(options: Parameters<typeof startTest>[0] = {}) {
   const it = await startTest(options);
@@ -83,11 +90,46 @@ test("a store that is another one is refused by servers that ran and by fresh on
   expect((await fetch(`http://${fresh.server.httpAddress}/readyz`)).status).toBe(503);
   await it.store.accept(1_000n);
   for (const server of [it, fresh]) {
-    await until(async () => !(await isFenced(server, "orders")));
+    await until(() => issues(server, "orders"));
     const { id, epoch } = await generateId(server, "orders");
     expect(id).toBeGreaterThan((issued.at(-1) ?? 0n) + 900n);
     expect(epoch).toBeGreaterThan(1_000n);
   }
+});
+
+test("a server that starts issues nothing before one that knows the store has renewed its row", async () => {
+  const { it } = await withBackup();
+  await until(() => [...it.store.database.nodes.values()].some(({ isProved }) => isProved));
+  const release = holdBack(it.store, "changes", "before");
+  await until(() => it.store.count("changes") > 0);
+  const fresh = await startTest({ store: new MemoryStore({ database: it.store.database }) });
+  expect(await refusalOf(generateId(fresh, "orders"))).toMatchObject({
+    code: "UNAVAILABLE",
+    reason: "STORE_UNAVAILABLE",
+    message: expect.stringContaining("has just started") as string,
+  });
+  const readyz = async (): Promise<number> =>
+    (await fetch(`http://${fresh.server.httpAddress}/readyz`)).status;
+  expect(await readyz()).toBe(503);
+  expect(await call(fresh.nodes, NodeServiceService.getNodeStatus, {})).toMatchObject({
+    stateReason: expect.stringContaining("has just started") as string,
+  });
+  // Of two newcomers none proves the store to the other.
+  const second = await startTest({ store: new MemoryStore({ database: it.store.database }) });
+  expect(await issues(second, "orders")).toBe(false);
+  release();
+  for (const server of [fresh, second]) await until(() => issues(server, "orders"));
+  expect(await readyz()).toBe(200);
+});
+
+test("a server that may believe an unproved store issues at once", async () => {
+  const { it } = await withBackup();
+  await until(() => [...it.store.database.nodes.values()].some(({ isProved }) => isProved));
+  const release = holdBack(it.store, "changes", "before");
+  const store = new MemoryStore({ database: it.store.database });
+  const fresh = await startTest({ store, flags: { "allow-unproved-store": "true" } });
+  expect(await issues(fresh, "orders")).toBe(true);
+  release();
 });
 
 test("a whole store that went back below its revision is refused though its identity is the same", async () => {

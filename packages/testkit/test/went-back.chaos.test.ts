@@ -452,3 +452,66 @@ test("a floor of an etcd set back by hand refuses a fresh server, and is accepte
   }
   console.log(`${issued.count} ids, none twice`);
 });
+
+test("servers that start on a data directory that was put back issue nothing of what others did", async () => {
+  const postgres = await ownPostgres();
+  const { url } = await postgres.createDatabase();
+  const fleet = await startFleet({ servers: 2, storeUrl: url });
+  const [live, restarted] = fleet.servers as [FleetServer, FleetServer];
+  const issued = new Issued();
+  await live.api.createTag({ name: TAG, min: SEGMENT, max: SEGMENT });
+  for (const server of fleet.servers) await draw(server, SEGMENT + 3, issued);
+  const kept = await quietFloor(fleet);
+  await postgres.stop("immediate");
+  const putBack = postgres.backUp();
+  await postgres.start();
+  for (let round = 0; round < 10; round++) {
+    for (const server of fleet.servers) {
+      await until(`${server.name} issues`, () => server.api.id(TAG, 1_000).then((id) => [id]), {
+        withinMs: 15_000,
+      }).then((ids) => issued.add(ids));
+      await draw(server, SEGMENT, issued);
+    }
+  }
+  const lost = (await quietFloor(fleet)) - kept;
+  // The one that knows is too slow to notice before others have started.
+  live.process.signal("SIGSTOP");
+  await restarted.kill();
+  await postgres.stop("immediate");
+  putBack();
+  await postgres.start();
+  const fresh = await fleet.anotherServer("a fresh server");
+  onTestFinished(async () => {
+    fresh.api[Symbol.dispose]();
+    if (fresh.runs) await fresh.kill();
+  });
+  const newcomers = [restarted, fresh];
+  for (const server of newcomers) server.spawn();
+  const first = newcomers.map(async (server) =>
+    until(
+      `${server.name} answers`,
+      async () => {
+        const answer = await server.api.id(TAG, 1_000).catch((thrown: unknown) => thrown);
+        if (typeof answer === "bigint") return `issued ${answer}`;
+        const { message } = IdmintError.from(answer);
+        return message.includes("has just started") ? message : undefined;
+      },
+      { withinMs: 30_000 },
+    ),
+  );
+  for (const answer of await Promise.all(first)) expect(answer).toContain("has just started");
+  live.process.signal("SIGCONT");
+  await drawUntilRefused(live, issued);
+  const given: bigint[] = [];
+  for (const server of newcomers) {
+    await until(`${server.name} refuses the store`, async () => {
+      const answer = await server.api.id(TAG, 1_000).catch((thrown: unknown) => thrown);
+      if (typeof answer === "bigint") given.push(answer);
+      return IdmintError.from(answer).reason === "STORE_EPOCH_CHANGED" ? true : undefined;
+    });
+  }
+  expect(given).toEqual([]);
+  await fleet.cli("store", "accept", "--gap", String(lost), "--yes");
+  for (const server of [live, ...newcomers]) await issuesAgain(server, issued);
+  for (const server of [live, ...newcomers]) await draw(server, 3 * SEGMENT, issued);
+}, 120_000);

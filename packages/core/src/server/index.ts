@@ -159,9 +159,9 @@ export {
 export {
   createNewcomerState,
   isProvedIn,
+  isWaiting,
   type NewcomerState,
   newcomerSaw,
-  unprovedParts,
 } from "./node/newcomer-state.ts";
 export {
   type Acknowledged,

@@ -61,6 +61,7 @@ export interface Config
   readonly storeStartTimeoutMs: number;
   readonly storePoolSize: number;
   readonly allowUnsafeStore: readonly string[];
+  readonly allowUnprovedStore: boolean;
   readonly epochGap: bigint | undefined;
   readonly redisUrls: ReadonlyMap<string, string>;
   readonly redisPassword: string | undefined;
@@ -182,6 +183,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     listOf(...UNSAFE_SETTINGS),
     "",
     "Unsafe settings of the store to accept by name, although ids may repeat after a crash, or with `auto_compaction` etcd may be full some day. For tests.",
+  ),
+  allowUnprovedStore: option(
+    "allow_unproved_store",
+    flag,
+    "false",
+    "Unsafe: issue ids as soon as the store answers. Otherwise a server that starts waits until another server of the store, which knew it before, has renewed its row, or for about 12 s where their rows stand still; alone in its store it waits for nothing. A store that was put back to an earlier state is noticed by servers that ran before, and one that has just started would issue ids again meanwhile.",
   ),
   epochGap: optional(
     "epoch_gap",

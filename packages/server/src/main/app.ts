@@ -16,6 +16,7 @@ import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
+import { awaitProof } from "../service/upstream/polling.ts";
 import { StoreWait } from "../service/upstream/store-wait.ts";
 import { knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
@@ -235,7 +236,7 @@ async function openPlaces(
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { access, poll, directory, clocks, drain, capacity, told, ledger, tags }: Services,
+  { access, poll, presence, directory, clocks, drain, capacity, told, ledger, tags }: Services,
   known: KnownHistory | undefined,
   {
     makesDemoTag,
@@ -253,6 +254,7 @@ async function follow(
   },
 ): Promise<void> {
   await poll.start(known, storeWait);
+  await awaitProof(poll, presence, realSystem.timers);
   access.onLook(() => grpc.recheck());
   await followCallers(config, access, emit);
   if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
@@ -388,10 +390,7 @@ async function openAlarms(
   return alarms;
 }
 
-/**
- * Runs one step of undoing a start. Undoing goes on when a step fails, since the error that began it is the one to
- * show.
- */
+/** Runs one step of undoing a start. It goes on when a step fails, since the error that began it is the one to show. */
 async function settled(step: Undo): Promise<void> {
   try {
     await step();

@@ -38,7 +38,7 @@ import { createSnowflakes, type SnowflakesPorts } from "../service/kinds/snowfla
 import { sourceMaker, type SourcesPorts } from "../service/kinds/sources.ts";
 import { NodeWatch } from "../service/node-watch.ts";
 import { type NodePorts, NodeService } from "../service/node.ts";
-import { Presence } from "../service/presence.ts";
+import { Presence, proofPatience } from "../service/presence.ts";
 import type { RedisTags } from "../service/redis/redis-tags.ts";
 import { type TrafficPorts, TrafficService } from "../service/traffic.ts";
 import type { System } from "../service/system.ts";
@@ -264,7 +264,9 @@ function createPresence(
   const firstCount = BigInt(Math.floor(startedAtMs));
   const { partsOf } = ports.store;
   const { emit, store, onTold } = ports;
-  const presence = new Presence({ node, firstCount, partsOf, clock, emit }, earlier);
+  const proofPatienceMs = config.allowUnprovedStore ? 0 : proofPatience(config.pollIntervalMs);
+  const its = { node, firstCount, partsOf, proofPatienceMs, clock, emit };
+  const presence = new Presence(its, earlier);
   const nodes = new NodeWatch({ store, presence, clock, emit, onTold });
   return { presence, nodes, seen: { presence: () => presence, peers: () => nodes.peers } };
 }

@@ -77,7 +77,7 @@ export interface NodePorts {
   readonly redis: { refusals(): readonly string[] };
   /** The tags this server works with. */
   readonly directory: TagsInUse;
-  readonly presence: Pick<Presence, "info" | "isCutOff" | "silentParts">;
+  readonly presence: Pick<Presence, "info" | "isCutOff" | "isUnproved" | "silentParts">;
   readonly drain: Pick<Drain, "leaving" | "reason">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly admission: { readonly isLasting: boolean };
@@ -246,6 +246,9 @@ export class NodeService {
       return `ids that are counted in Redis are refused (sequences there, redis_snowflakes, and leases of worker ids), and others go on: ${refusal}`;
     }
     if (directory.fencedTags > 0) return refusedTags(directory);
+    if (presence.isUnproved) {
+      return "it has just started, and waits until a server that knows its store has renewed its row";
+    }
     if (presence.silentParts.length > 0) {
       return "databases of the store were not heard of for node.max_offline";
     }

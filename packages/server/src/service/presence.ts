@@ -2,8 +2,13 @@ import { type Clock, IdmintError } from "@idmint/core";
 import {
   type Acknowledged,
   type Claimant,
+  createNewcomerState,
   createPresenceState,
+  isProvedIn,
+  isWaiting,
   issueUntil,
+  type NewcomerState,
+  newcomerSaw,
   type NodeInfo,
   type NodeRenewal,
   pollObeyed,
@@ -33,8 +38,18 @@ export interface PresencePorts {
   readonly firstCount: bigint;
   /** Of a store in several databases: those that have to be heard for a tag. */
   readonly partsOf: ((tag: string) => readonly string[]) | undefined;
+  /** How long a newcomer waits for a proof of the store (core's newcomer-state.ts); 0: it takes the store as it is. */
+  readonly proofPatienceMs: number;
   readonly clock: Clock;
   readonly emit: Emit;
+}
+
+/** What a poll may take besides its interval: a connection that is made anew, the time-out, and the pause after it. */
+const SLOW_POLL_MS = 5_000;
+
+/** Twice what another server needs for a poll that renews its row. */
+export function proofPatience(pollIntervalMs: number): number {
+  return 2 * (pollIntervalMs + SLOW_POLL_MS);
 }
 
 /** Tags of which it was told that their segments outlast what may be used of them. */
@@ -49,6 +64,7 @@ const RETRY_AFTER_MS = 1_000;
 export class Presence {
   readonly #ports: PresencePorts;
   readonly #state: PresenceState;
+  readonly #newcomer: NewcomerState;
   readonly #warned = new Set<string>();
   readonly #hadEarlier: boolean;
   #address = "";
@@ -62,6 +78,7 @@ export class Presence {
     this.#count = ports.firstCount;
     this.#hadEarlier = earlier !== undefined;
     this.#state = createPresenceState(ports.node.maxOfflineMs);
+    this.#newcomer = createNewcomerState(ports.proofPatienceMs);
     for (const [part, until] of earlier?.parts ?? []) resumePresence(this.#state, part, until);
     this.#until = issueUntil(this.#state, ONE);
   }
@@ -99,13 +116,14 @@ export class Presence {
       incarnation,
       obeyed: revision,
       traffic,
-      isProved: false,
+      isProved: this.#ports.proofPatienceMs === 0 || this.#hasProof,
     };
   }
 
   /** The answer to a renewal that was sent at `sentAt` has just come. */
   acknowledged(parts: readonly StorePart[], sentAt: number): readonly Acknowledged[] {
     const now = this.#ports.clock.now();
+    for (const part of parts) newcomerSaw(this.#newcomer, part, this.info, now);
     return parts
       .filter(({ isRenewed }) => isRenewed)
       .map(({ name }) => renewalAcknowledged(this.#state, name, sentAt, now));
@@ -113,9 +131,29 @@ export class Presence {
 
   /** The polls of these renewals are obeyed as a whole. */
   obeyed(acknowledged: readonly Acknowledged[]): void {
-    for (const one of acknowledged) pollObeyed(this.#state, one);
+    // A store that nobody has proved yet gives this server no time.
+    for (const one of acknowledged) if (this.#isProved(one.part)) pollObeyed(this.#state, one);
     this.#until = issueUntil(this.#state, ONE);
     this.check();
+  }
+
+  /** Whether this server has looked at its store, and waits for somebody who knows it. */
+  get isUnproved(): boolean {
+    return isWaiting(this.#newcomer);
+  }
+
+  /** Whether polls have to bring the rows of others, for the proof. */
+  get wantsNodes(): boolean {
+    if (this.#ports.proofPatienceMs === 0) return false;
+    return this.#newcomer.parts.size === 0 || this.isUnproved;
+  }
+
+  get #hasProof(): boolean {
+    return this.#newcomer.parts.size > 0 && !this.isUnproved;
+  }
+
+  #isProved(part: string): boolean {
+    return this.#ports.proofPatienceMs === 0 || isProvedIn(this.#newcomer, part);
   }
 
   /** Why no id of a tag may be issued now; undefined when it may. */
@@ -178,11 +216,19 @@ export class Presence {
   #refusal(tag: string, part: string): IdmintError {
     const which = part === "" ? "the store" : `database ${part} of the store`;
     const { maxOfflineMs } = this;
+    const metadata = { tag, ...(part === "" ? {} : { database: part }) };
+    if (this.#newcomer.parts.has(part) && !this.#isProved(part)) {
+      const seconds = Math.ceil(this.#ports.proofPatienceMs / 1_000);
+      const waits = `this server has just started, and waits until a server that knows ${which} has renewed its row there, for ${seconds} s at most; ask another server`;
+      return new IdmintError("STORE_UNAVAILABLE", waits, {
+        metadata,
+        retryAfterMs: RETRY_AFTER_MS,
+      });
+    }
     const text =
       maxOfflineMs === undefined || !this.#state.parts.has(part)
         ? `this server has no row in ${which} yet, and issues nothing before; ask another server`
         : `this server was cut off from ${which} for longer than node.max_offline (${maxOfflineMs} ms) and issues nothing until it is heard again; ask another server`;
-    const metadata = { tag, ...(part === "" ? {} : { database: part }) };
     return new IdmintError("STORE_UNAVAILABLE", text, { metadata, retryAfterMs: RETRY_AFTER_MS });
   }
 }

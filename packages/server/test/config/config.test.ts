@@ -38,6 +38,7 @@ test("without any source there are defaults", () => {
     storeUrl: "sqlite:./.idmint/idmint.db",
     storePassword: undefined,
     allowUnsafeStore: [],
+    allowUnprovedStore: false,
     epochGap: undefined,
     redisUrls: new Map(),
     redisTimeoutMs: 500,

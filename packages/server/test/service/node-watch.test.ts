@@ -48,7 +48,8 @@ function watching(partsOf?: (tag: string) => readonly string[]) {
   const emit = (event: ServerEvent): void => void events.push(event);
   const texts = { id: "own", instance: "own", version: "", zone: "" };
   const node = { ...texts, startedAtMs: 0, maxOfflineMs: MAX_OFFLINE_MS };
-  const presence = new Presence({ node, firstCount: 0n, partsOf, clock: time, emit });
+  const its = { node, firstCount: 0n, partsOf, proofPatienceMs: 0, clock: time, emit };
+  const presence = new Presence(its);
   const store = {
     forgetNodes: async (keys: readonly NodeRowKey[]) => {
       forgotten.push(...keys);

@@ -72,6 +72,7 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
   const presence = new Presence({
     node: { ...node, maxOfflineMs: 3_000 },
     firstCount: 0n,
+    proofPatienceMs: 0,
     partsOf: undefined,
     clock: time,
     emit: () => undefined,

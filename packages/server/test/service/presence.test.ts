@@ -13,6 +13,7 @@ function presenceOn(time: FakeTime): Presence {
   return new Presence({
     node: { ...node, maxOfflineMs: MAX_OFFLINE_MS },
     firstCount: 0n,
+    proofPatienceMs: 0,
     partsOf: (tag) => (tag === "leaving" ? ["a", "b"] : ["a"]),
     clock: time,
     emit: () => undefined,

@@ -12,13 +12,16 @@ import type { NodeInfo, StorePart } from "./ports.ts";
  *    waits until the row of another server has moved since it first looked, or that server had the time of two polls for it.
  * 2. Newcomers do not vouch for each other: rows of such count for nothing, neither as those who may know more nor as proof.
  * 3. With nobody in the store who may know more, nothing is waited for: no row of another server that was proved. An earlier life
- *    of this server, with its name and address, is over.
+ *    of this server, with its name and address, is over. Other processes behind its address are on this machine: they are
+ *    either heard within NEAR_MS, or have ended too.
  */
 export interface NewcomerState {
   /** How long a newcomer waits for rows that stand still; 0: it waits for nothing. */
   readonly patienceMs: number;
   readonly parts: Map<string, PartProof>;
 }
+
+const NEAR_MS = 3_000;
 
 interface PartProof {
   /** When the rows were seen first. */
@@ -40,11 +43,12 @@ export function newcomerSaw(
   now: number,
 ): void {
   const known = parts.get(name);
+  const isOwn = (address: string): boolean => address !== "" && address === own.address;
   // A store that is not the accepted one renews nothing.
   if (known?.isProved === true || !isRenewed || nodes === undefined) return;
   const others = nodes.filter(
     ({ id, instance, address, isProved }) =>
-      isProved && id !== own.id && !(instance === own.instance && address === own.address),
+      isProved && id !== own.id && !(isOwn(address) && instance === own.instance),
   );
   if (known === undefined) {
     const first = new Map(others.map(({ id, renewals }) => [id, renewals]));
@@ -52,7 +56,12 @@ export function newcomerSaw(
     return;
   }
   const hasMoved = others.some(({ id, renewals }) => known.first.get(id) !== renewals);
-  known.isProved = hasMoved || others.length === 0 || now - known.firstAt >= patienceMs;
+  const areNear = others.every(({ address }) => isOwn(address));
+  const waitedMs = now - known.firstAt;
+  known.isProved =
+    hasMoved ||
+    others.length === 0 ||
+    waitedMs >= (areNear ? Math.min(NEAR_MS, patienceMs) : patienceMs);
 }
 
 /** Whether a database of the store is proved. */
@@ -60,12 +69,7 @@ export function isProvedIn({ parts }: NewcomerState, part: string): boolean {
   return parts.get(part)?.isProved === true;
 }
 
-/** Databases that were heard of and are not proved, and until when they are at the latest. */
-export function unprovedParts({
-  parts,
-  patienceMs,
-}: NewcomerState): readonly { readonly part: string; readonly untilMs: number }[] {
-  return [...parts]
-    .filter(([, { isProved }]) => !isProved)
-    .map(([part, { firstAt }]) => ({ part, untilMs: firstAt + patienceMs }));
+/** Whether a database that was looked at is not proved yet. */
+export function isWaiting({ parts }: NewcomerState): boolean {
+  return [...parts.values()].some(({ isProved }) => !isProved);
 }

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import {
   createNewcomerState,
   isProvedIn,
+  isWaiting,
   newcomerSaw,
-  unprovedParts,
 } from "../../../src/server/node/newcomer-state.ts";
 import type { NodeRow } from "../../../src/server/node/ports.ts";
 import { NEVER_STOPPED } from "../../../src/server/store/issuing.ts";
@@ -63,9 +63,9 @@ test("rows that stand still are believed when their time is over, and none when 
   const still = newcomer();
   expect(still.sees(0, [row("a", 5)])).toBe(false);
   expect(still.sees(W - 1, [row("a", 5)])).toBe(false);
-  expect(unprovedParts(still.state)).toEqual([{ part: "", untilMs: W }]);
+  expect(isWaiting(still.state)).toBe(true);
   expect(still.sees(W, [row("a", 5)])).toBe(true);
-  expect(unprovedParts(still.state)).toEqual([]);
+  expect(isWaiting(still.state)).toBe(false);
   const gone = newcomer();
   expect(gone.sees(0, [row("a", 5)])).toBe(false);
   expect(gone.sees(10, [])).toBe(true);
@@ -79,6 +79,26 @@ test("a store that renews nothing proves nothing, however long", () => {
   // Its time begins with the first look that counts.
   expect(sees(W * 2, [row("a", 5)])).toBe(false);
   expect(sees(W * 3 - 1, [row("a", 5)])).toBe(false);
+});
+
+test("processes behind its own address are heard soon, or have ended with it", () => {
+  const near = row("old", 9, true, { instance: "own#2", address: "10.0.0.1:1" });
+  const { sees } = newcomer();
+  expect(sees(0, [near])).toBe(false);
+  expect(sees(2_999, [near])).toBe(false);
+  expect(sees(3_000, [near])).toBe(true);
+  const both = newcomer();
+  expect(both.sees(0, [near, row("a", 5)])).toBe(false);
+  expect(both.sees(3_000, [near, row("a", 5)])).toBe(false);
+  expect(both.sees(3_500, [{ ...near, renewals: 10n }, row("a", 5)])).toBe(true);
+});
+
+test("a server that tells no address has no earlier life to be known by", () => {
+  const state = createNewcomerState(W);
+  const nodes = [row("old", 9, true, { instance: "own", address: "" })];
+  const part = { name: "", incarnation: "one", revision: 1n, isRenewed: true, nodes };
+  newcomerSaw(state, { ...part, traffic: [], issuing: NEVER_STOPPED }, { ...OWN, address: "" }, 0);
+  expect(isProvedIn(state, "")).toBe(false);
 });
 
 test("without patience it waits for nobody", () => {

@@ -93,7 +93,7 @@ interface Asked {
   readonly acknowledged: readonly Acknowledged[];
 }
 
-/** Longest wait for a poll that shows a change that was just made. */
+/** Longest wait for a poll that shows a new change. */
 const REFRESH_MS = 1_500;
 const NOTHING_OBEYED: Obeyed = { incarnation: "", revision: 0n };
 
@@ -303,7 +303,7 @@ export class Poll {
       watched,
       limit: MAX_CHANGED,
       renewal: presence.renewal(this.#obeyed, nodes.trafficRevision),
-      nodes: nodes.wantsNodes,
+      nodes: nodes.wantsNodes || presence.wantsNodes,
     };
     const changes = await within(
       async () => {

@@ -1,8 +1,14 @@
+import type { Timers } from "@idmint/core";
 import { acceptAsking, type AuditNote, type Store } from "@idmint/core/server";
+import type { Presence } from "../presence.ts";
 import type { System } from "../system.ts";
 import { OwnAccept } from "./own-accept.ts";
 import { Poll, type PollPorts } from "./poll.ts";
 import { Speaker } from "./speaker.ts";
+
+/** How often, and how many times, a start looks whether another server has proved the store. */
+const LOOK_MS = 200;
+const LOOKS = 8;
 
 export type PollingPorts = Omit<
   PollPorts,
@@ -39,4 +45,18 @@ export function startPolling(
   const speaker = new Speaker({ ...ports, claimant: () => presence.claimant(sinceMs) });
   const poll: Poll = new Poll({ ...ports, ...settings, ownAccept, speaker });
   return poll;
+}
+
+/** Among servers that run one of them proves the store with its next poll. Where none does, the start goes on without. */
+export async function awaitProof(
+  poll: Pick<Poll, "refresh">,
+  presence: Pick<Presence, "isUnproved">,
+  timers: Timers,
+): Promise<void> {
+  for (let looks = 0; looks < LOOKS && presence.isUnproved; looks++) {
+    // oxlint-disable-next-line no-await-in-loop
+    await new Promise<void>((resolve) => timers.after(LOOK_MS, resolve));
+    // oxlint-disable-next-line no-await-in-loop
+    await poll.refresh();
+  }
 }
