@@ -170,6 +170,12 @@ const cursor = `${core}/segment/cursor.ts`;
 
 export const equivalents: readonly Equivalent[] = [
   {
+    file: `${core}/server/access/rights.ts`,
+    line: "return (this.#names.get(name) ?? 0) | this.under(name);",
+    was: "this.#names.get(name) ?? 0",
+    why: "To the operator | undefined is 0; the types do not know that.",
+  },
+  {
     file: cursor,
     line: "return state.increment === 1",
     becomes: "false",

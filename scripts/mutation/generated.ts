@@ -88,12 +88,10 @@ function sample(word: string, seed: string, size: number): readonly Planned[] {
 /** A process with a warm Vitest, and what it started. */
 class Worker {
   readonly #planned: readonly Planned[];
-  readonly #mode: string;
   #child: ChildProcess | undefined;
 
-  constructor(planned: readonly Planned[], mode = "") {
+  constructor(planned: readonly Planned[]) {
     this.#planned = planned;
-    this.#mode = mode;
   }
 
   /** What the tests say; undefined if they take longer than `ms`. */
@@ -113,7 +111,7 @@ class Worker {
   }
 
   async #start(): Promise<ChildProcess> {
-    const child = fork(path.join(import.meta.dirname, "worker.ts"), [this.#mode], {
+    const child = fork(path.join(import.meta.dirname, "worker.ts"), {
       detached: true,
       execArgv: ["-C", "idmint-source"],
       env: { ...process.env, TEST_DOOR: "fast" },
@@ -141,7 +139,7 @@ async function coverage(planned: readonly Planned[]): Promise<Reaches> {
   );
   const queue = [...new Set(tests)];
   const ran: Outcome["ran"][number][] = [];
-  await inParallel(planned, "isolated", async (worker) => {
+  await inParallel(planned, async (worker) => {
     for (let test = queue.pop(); test !== undefined; test = queue.pop()) {
       const task = { fault: 0, tests: [test], timeoutMs: COVERAGE_TIMEOUT_MS };
       const outcome = await worker.run(task, 2 * COVERAGE_TIMEOUT_MS);
@@ -163,10 +161,9 @@ async function coverage(planned: readonly Planned[]): Promise<Reaches> {
 
 async function inParallel(
   planned: readonly Planned[],
-  mode: string,
   work: (worker: Worker) => Promise<void>,
 ): Promise<void> {
-  const workers = Array.from({ length: WORKERS }, () => new Worker(planned, mode));
+  const workers = Array.from({ length: WORKERS }, () => new Worker(planned));
   try {
     await Promise.all(workers.map(work));
   } finally {
@@ -211,7 +208,7 @@ export async function runGenerated(args: readonly string[]): Promise<void> {
     faults.map((fault) => ({ file, first, fault })),
   );
   const count = queue.length;
-  await inParallel(planned, "", async (worker) => {
+  await inParallel(planned, async (worker) => {
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { file, first, fault } = next;
       const { index, line, was, becomes } = fault;

@@ -40,8 +40,6 @@ interface Manifest {
   readonly exports?: Readonly<Record<string, { readonly "idmint-source"?: string }>>;
 }
 
-/** Whether each test file has a process of its own, as it must have for what modules reach when they are loaded. */
-const isolate = process.argv[2] === "isolated";
 const conditions = ["idmint-source"];
 
 /** The sources behind each name by which our packages are imported. */
@@ -74,9 +72,12 @@ async function start(planned: readonly Planned[]): Promise<(task: Task) => Promi
       watch: false,
       include: ["packages/*/test/**/*.test.ts"],
       pool: "forks",
-      isolate,
+      // What a module reads when it is loaded is read anew for each fault.
+      isolate: true,
+      // It knows nothing of which faults were compiled in.
+      fsModuleCache: false,
       maxWorkers: 1,
-      bail: isolate ? 0 : 1,
+      bail: 1,
       execArgv: ["-C", "idmint-source"],
       expect: { poll: { timeout: 10_000 } },
       setupFiles: ["packages/testkit/src/doors-setup.ts", "scripts/mutation/setup.ts"],
@@ -103,11 +104,13 @@ async function start(planned: readonly Planned[]): Promise<(task: Task) => Promi
   return async ({ fault, tests, timeoutMs }) => {
     vitest.provide("fault", fault);
     vitest.provide("timeoutMs", timeoutMs);
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(
+    const result = await vitest.runTestSpecifications(
       tests.map((test) => project.createSpecification(path.join(root, test))),
     );
-    const [failed] = [...testModules.flatMap(failuresOf), ...unhandledErrors.map(String)];
-    return { failed, ran: testModules.map(ranOf) };
+    // The files of earlier runs are told again.
+    const ran = result.testModules.filter((one) => tests.includes(one.relativeModuleId));
+    const [failed] = [...ran.flatMap(failuresOf), ...result.unhandledErrors.map(String)];
+    return { failed, ran: ran.map(ranOf) };
   };
 }
 

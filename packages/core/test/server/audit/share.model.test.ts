@@ -14,6 +14,7 @@ test("what is kept is never more than may be, and nobody has less than an equal 
         expect(all.length).toBeGreaterThan(keep);
         return;
       }
+      expect(all.length).toBeLessThanOrEqual(keep);
       const kept = all.map((count) => Math.min(count, share));
       expect(sum(kept)).toBeLessThanOrEqual(keep);
       for (const [at, count] of all.entries()) {
