@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
@@ -84,20 +85,34 @@ const ON_BOTH_DOORS = [
   "packages/server/test/stream-ids.e2e.test.ts",
 ];
 
+/** The commit of this checkout; a text of its own where there is none. */
+function commit(): string {
+  const { status, stdout } = spawnSync("git", ["rev-parse", "HEAD"], {
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+  });
+  return status === 0 ? stdout.trim() : "no commit";
+}
+
 /**
- * The longest files that this run leaves out: all but IDMINT_LONGEST of them, chosen anew by each run. Default: none. This file
- * is read several times in a run, and must choose the same.
+ * The longest files that this run leaves out: all but IDMINT_LONGEST of them. Default: none. The commit chooses, so that runs of
+ * one commit are alike and all files have their turn.
  */
 function leftOut(): string[] {
   const taken = Number(process.env["IDMINT_LONGEST"] ?? LONGEST.length);
+  if (taken >= LONGEST.length) return [];
   if (process.env["IDMINT_LEFT_OUT"] === undefined) {
-    const left = [...LONGEST];
-    for (let i = 0; i < taken; i++) left.splice(Math.floor(Math.random() * left.length), 1);
+    const of = commit();
+    const turn = (file: string): string =>
+      createHash("sha256")
+        .update(of + file)
+        .digest("hex");
+    const left = LONGEST.toSorted((a, b) => (turn(a) < turn(b) ? -1 : 1)).slice(taken);
+    // This file is read several times in a run.
     process.env["IDMINT_LEFT_OUT"] = left.join(" ");
-    if (left.length > 0) process.stdout.write(`Left to other runs:\n  ${left.join("\n  ")}\n`);
+    process.stdout.write(`Left to other commits:\n  ${left.join("\n  ")}\n`);
   }
-  const left = process.env["IDMINT_LEFT_OUT"] ?? "";
-  return left === "" ? [] : left.split(" ");
+  return process.env["IDMINT_LEFT_OUT"].split(" ");
 }
 
 // The door that servers have unless they are told. `pnpm test:doors` runs all files on both.
@@ -135,6 +150,7 @@ export default defineConfig({
   test: {
     // More than the two cores of a small machine: much of the time goes by in waiting for faults to pass and leases to end.
     maxWorkers: 3,
+    reporters: ["default", "./scripts/budget.ts"],
     projects: [
       // Pure code and small servers on free ports: no database, no process.
       project("unit", 30_000, { include: ["packages/*/test/**/*.test.ts"], exclude: [special] }),
