@@ -68,7 +68,7 @@ export { unguessableViolations } from "./unguessable/domain.ts";
 export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable/ids.ts";
 export type { DceDomain } from "./uuid/dce-state.ts";
 export { type DecodedUuid, decodeObjectId, decodeUuid } from "./uuid/decode.ts";
-export { ObjectIdMaker, UuidMaker, type UuidPorts } from "./uuid/makers.ts";
+export { ObjectIdMaker, UuidMaker } from "./uuid/makers.ts";
 export type { HolderPorts, LeaseLeft } from "./worker/holder.ts";
 export {
   DEFAULT_RESERVE_AHEAD_MS,

@@ -1,15 +1,11 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { startupSnapshot } from "node:v8";
 import { threadId } from "node:worker_threads";
-import { IdmintError, ObjectIdMaker, UuidMaker, type UuidPorts } from "@idmint/core";
+import { IdmintError, ObjectIdMaker, UuidMaker } from "@idmint/core";
+import * as library from "uuid";
 
-const ports: UuidPorts = {
-  random: (count) => randomBytes(count),
-  randomUuid: randomUUID,
-  digest: (algorithm, bytes, text) => createHash(algorithm).update(bytes).update(text).digest(),
-  now: Date.now,
-};
+const ports = { random: (count: number) => randomBytes(count), now: Date.now };
 
 interface LocalTextMakers {
   readonly uuid: UuidMaker;
@@ -28,7 +24,7 @@ export function localTextMakers(): LocalTextMakers {
     );
   }
   makers = {
-    uuid: new UuidMaker(ports),
+    uuid: new UuidMaker(library, ports),
     objectId: new ObjectIdMaker(ports, machine(), process.pid),
   };
   return makers;

@@ -1,5 +1,3 @@
-import { GREGORIAN_OFFSET_MS } from "./dce-state.ts";
-
 /** Steps of 100 nanoseconds in a millisecond. */
 const STEPS = 10_000;
 
@@ -32,28 +30,4 @@ export function nextGregorian(state: GregorianState, nowMs: number): void {
   } else {
     state.steps++;
   }
-}
-
-/** A UUID of version 1, or 6, whose order is that of its times, as 16 bytes. `clockSequence` is 0 … 2^14 − 1. */
-export function gregorianUuid(
-  version: 1 | 6,
-  { ms, steps }: GregorianState,
-  clockSequence: number,
-  node: Uint8Array,
-): Uint8Array {
-  const time = BigInt(ms + GREGORIAN_OFFSET_MS) * BigInt(STEPS) + BigInt(steps);
-  const bytes = new Uint8Array(16);
-  const view = new DataView(bytes.buffer);
-  if (version === 1) {
-    view.setUint32(0, Number(time & 0xffff_ffffn));
-    view.setUint16(4, Number((time >> 32n) & 0xffffn));
-    view.setUint16(6, 0x1000 | Number(time >> 48n));
-  } else {
-    view.setUint32(0, Number(time >> 28n));
-    view.setUint16(4, Number((time >> 12n) & 0xffffn));
-    view.setUint16(6, 0x6000 | Number(time & 0xfffn));
-  }
-  view.setUint16(8, 0x8000 | clockSequence);
-  bytes.set(node, 10);
-  return bytes;
 }

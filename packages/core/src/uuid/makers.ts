@@ -9,16 +9,14 @@ import {
   type DceState,
   nextDceUuid,
 } from "./dce-state.ts";
-import { createGregorianState, gregorianUuid, nextGregorian } from "./gregorian-state.ts";
+import { createGregorianState, nextGregorian } from "./gregorian-state.ts";
 import {
   createObjectIdState,
   machineProcess,
   nextObjectId,
   type ObjectIdState,
 } from "./object-id-state.ts";
-import { pooledRandom } from "./random-pool.ts";
-import { hexOf, uuidBytes, uuidText } from "./text.ts";
-import { createUnixState, nextUnixUuid } from "./unix-state.ts";
+import { hexOf, uuidText } from "./text.ts";
 
 /** What is passed in instead of randomness and a clock of its own. */
 export interface TextIdPorts {
@@ -28,30 +26,40 @@ export interface TextIdPorts {
   readonly now: () => number;
 }
 
-/** What UUIDs need besides. */
-export interface UuidPorts extends TextIdPorts {
-  /** A UUID of version 4, of a source fit for secrets. */
-  readonly randomUuid: () => string;
-  /** The hash of bytes with text in UTF-8 behind them, for versions 3 (MD5) and 5 (SHA-1). */
-  readonly digest: (algorithm: "md5" | "sha1", bytes: Uint8Array, text: string) => Uint8Array;
+/** Time, clock sequence and node of a UUID of version 1 or 6. */
+export interface GregorianOptions {
+  msecs: number;
+  nsecs: number;
+  clockseq: number;
+  node: Uint8Array;
+}
+
+/** The versions of RFC 9562 that a library makes; npm's uuid is one. */
+export interface UuidLibrary {
+  v1(options: GregorianOptions): string;
+  v3(name: string, namespace: string): string;
+  v4(): string;
+  v5(name: string, namespace: string): string;
+  v6(options: GregorianOptions): string;
+  /** Increasing within the process. */
+  v7(): string;
 }
 
 /**
  * Makes UUIDs of every version. Versions 1, 2 and 6 hold a random node with the multicast bit, never the address of a network
- * card. Those of versions 6 and 7 increase within one maker.
+ * card. Those of versions 6 and 7 increase within one maker (7: within the process).
  */
 export class UuidMaker {
-  readonly #ports: UuidPorts;
-  readonly #random: (count: number) => Uint8Array;
+  readonly #ports: TextIdPorts;
+  readonly #library: UuidLibrary;
   readonly #time = createGregorianState();
-  readonly #unix = createUnixState();
   readonly #clockseq: number;
   readonly #node: Uint8Array;
   readonly #dce: DceState;
 
-  constructor(ports: UuidPorts) {
+  constructor(library: UuidLibrary, ports: TextIdPorts) {
+    this.#library = library;
     this.#ports = ports;
-    this.#random = pooledRandom(ports.random);
     const [high = 0, low = 0, ...node] = ports.random(8);
     this.#clockseq = ((high << 8) | low) & 0x3fff;
     this.#node = Uint8Array.from(node);
@@ -61,7 +69,7 @@ export class UuidMaker {
 
   /** Time, clock sequence, random node. */
   v1(): string {
-    return this.#gregorian(1);
+    return this.#library.v1(this.#nextTime());
   }
 
   /** DCE: about seven minutes of time, and the number of a person, group or organization, 0 … 2^32 − 1. */
@@ -81,27 +89,27 @@ export class UuidMaker {
    * INVALID_ARGUMENT for another one, and for a name that is no text of whole characters.
    */
   v3(name: string, namespace: string): string {
-    return this.#named(3, name, namespace);
+    return this.#library.v3(...named(name, namespace));
   }
 
   /** Random. */
   v4(): string {
-    return this.#ports.randomUuid();
+    return this.#library.v4();
   }
 
   /** SHA-1 of a name within a namespace; otherwise like v3. */
   v5(name: string, namespace: string): string {
-    return this.#named(5, name, namespace);
+    return this.#library.v5(...named(name, namespace));
   }
 
   /** Version 1 in an order that sorts; increases within this maker. */
   v6(): string {
-    return this.#gregorian(6);
+    return this.#library.v6(this.#nextTime());
   }
 
-  /** Milliseconds, a counter and random bits; increases within this maker. */
+  /** Milliseconds and random bits; increases within the process. */
   v7(): string {
-    return uuidText(nextUnixUuid(this.#unix, Math.floor(this.#ports.now()), this.#random));
+    return this.#library.v7();
   }
 
   /** The next UUID of a tag; versions 3 and 5 are made of `name`, the others leave it aside. */
@@ -114,24 +122,19 @@ export class UuidMaker {
     return kind.version === 6 ? this.v6() : this.v7();
   }
 
-  #gregorian(version: 1 | 6): string {
-    nextGregorian(this.#time, Math.floor(this.#ports.now()));
-    return uuidText(gregorianUuid(version, this.#time, this.#clockseq, this.#node));
+  #nextTime(): GregorianOptions {
+    nextGregorian(this.#time, this.#ports.now());
+    const { ms, steps } = this.#time;
+    return { msecs: ms, nsecs: steps, clockseq: this.#clockseq, node: this.#node };
   }
+}
 
-  #named(version: 3 | 5, name: string, namespace: string): string {
-    // Half a surrogate pair has no UTF-8, so two such names would become the same bytes.
-    if (!name.isWellFormed()) throw invalidField("name", "must be text without lone surrogates");
-    const uuid = namespaceOf(namespace);
-    if (uuid === undefined) {
-      throw invalidField("namespace", "must be a UUID, or one of DNS, URL, OID, X500");
-    }
-    const hash = this.#ports.digest(version === 3 ? "md5" : "sha1", uuidBytes(uuid), name);
-    const bytes = Uint8Array.from(hash.subarray(0, 16));
-    bytes[6] = (version << 4) | ((bytes[6] ?? 0) & 0x0f);
-    bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
-    return uuidText(bytes);
-  }
+function named(name: string, namespace: string): [name: string, namespace: string] {
+  // Half a surrogate pair has no UTF-8, so two such names would become the same bytes.
+  if (!name.isWellFormed()) throw invalidField("name", "must be text without lone surrogates");
+  const uuid = namespaceOf(namespace);
+  if (uuid !== undefined) return [name, uuid];
+  throw invalidField("namespace", "must be a UUID, or one of DNS, URL, OID, X500");
 }
 
 /** Makes ObjectIds, which increase within one maker of a variant. */

@@ -12,11 +12,3 @@ export function uuidText(bytes: Uint8Array): string {
   const hex = hexOf(bytes);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
-
-/** The 16 bytes of a UUID in lower case, with its dashes. */
-export function uuidBytes(text: string): Uint8Array {
-  const hex = text.replaceAll("-", "");
-  return Uint8Array.from({ length: 16 }, (_, at) =>
-    Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16),
-  );
-}

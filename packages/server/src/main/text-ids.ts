@@ -1,6 +1,7 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { ObjectIdMaker, UuidMaker, type UuidPorts } from "@idmint/core";
+import { ObjectIdMaker, UuidMaker } from "@idmint/core";
+import * as library from "uuid";
 import type { Config } from "../config/table.ts";
 import type { TextMakers } from "../service/kinds/text-source.ts";
 import type { TextPorts } from "../service/issue/tag-text.ts";
@@ -8,15 +9,10 @@ import type { System } from "../service/system.ts";
 
 /** Makes what issues the ids of kinds uuid and object_id in this process. */
 export function createTextMakers({ wallClock }: System): TextMakers {
-  const ports: UuidPorts = {
-    random: (count) => randomBytes(count),
-    randomUuid: randomUUID,
-    digest: (algorithm, bytes, text) => createHash(algorithm).update(bytes).update(text).digest(),
-    now: wallClock,
-  };
+  const ports = { random: (count: number) => randomBytes(count), now: wallClock };
   const machine = createHash("sha256").update(hostname()).digest();
   return {
-    uuid: new UuidMaker(ports),
+    uuid: new UuidMaker(library, ports),
     objectId: new ObjectIdMaker(ports, machine, process.pid),
   };
 }
