@@ -53,7 +53,7 @@ export const storeMutants: readonly Mutant[] = [
   {
     name: "a restored snapshot of etcd with the old token is taken for the cluster",
     file: `${server}/store/etcd/cluster/guard-state.ts`,
-    find: `    if (sight.lead < record.lead) return "the cluster was restored from a snapshot";
+    find: `  if (lead < record.lead) return "the cluster was restored from a snapshot";
 `,
     replace: "",
     tests: [`${tests}/store/etcd/restore.etcd.test.ts`],

@@ -168,7 +168,7 @@ const RECORD: StoreRecord = {
   lead: 7n,
 };
 const SIGHT: Sight = { clusterId: "c", revision: 100n, term: 5n, lead: 7n, written: 90n };
-const NEVER = { revision: 0n, written: 0n };
+const NEVER = new GuardState().seen;
 
 test("each number that went back is told by itself", () => {
   const judged = (sight: Partial<Sight>, recordedTerm = 5n): string => {
@@ -201,6 +201,28 @@ test("an answer that was overtaken is judged by what had been seen when it was a
   expect(guard.judge(accepted, 5n, { ...SIGHT, revision: 50n }, guard.seen).fenced).toBe("");
   // And a record of before the accept is one that went back.
   expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.seen).fenced).not.toBe("");
+});
+
+test("looks that were under way together when a store was accepted are no proof against it", () => {
+  const guard = new GuardState();
+  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, NEVER).fenced).toBe("");
+  guard.elected(RECORD, 9n);
+  const sentAt = guard.seen;
+  // The accepted copy is an earlier one. Both looks were sent before anybody here knew of it.
+  const accepted = { ...RECORD, generation: 2n };
+  for (const revision of [100n, 101n]) {
+    const judged = guard.judge(accepted, 5n, { ...SIGHT, revision }, sentAt);
+    expect(judged).toEqual({ fenced: "", lost: "" });
+  }
+});
+
+test("a look that was overtaken by an election is no proof of a lower term", () => {
+  const guard = new GuardState();
+  guard.judge(RECORD, 5n, SIGHT, NEVER);
+  const sentAt = guard.seen;
+  guard.elected(RECORD, 6n);
+  expect(guard.judge(RECORD, 5n, SIGHT, sentAt).fenced).toBe("");
+  expect(guard.judge(RECORD, 5n, SIGHT, guard.seen).fenced).not.toBe("");
 });
 
 test("only a member that knows a leader of its own term tells a term to remember", () => {

@@ -30,8 +30,12 @@ export interface Sight {
 
 /** What was seen before a request was sent. */
 export interface Moment {
+  /** Of the record whose history it was. */
+  readonly generation: bigint;
   readonly revision: bigint;
   readonly written: bigint;
+  /** Of a leader that was elected. */
+  readonly term: bigint;
 }
 
 /** Why nothing may be granted, in words; empty: nothing is known against it. */
@@ -43,8 +47,6 @@ export interface Judgement {
 
 /** The highest that this process saw in one history. */
 interface Seen extends Moment {
-  readonly generation: bigint;
-  readonly term: bigint;
   /** Of the record. */
   readonly clusterId: string;
   readonly lead: bigint;
@@ -76,8 +78,9 @@ const NOTHING: Seen = {
  *    never raise it, so they hide nothing by it.
  *
  * INVARIANTS
- * - No false alarm: every number is compared with one of an earlier moment, of a linearizable read. Terms that are
- *   remembered are those of a leader that was elected (see `isElected`); whoever answered a linearizable read after that
+ * - No false alarm: every number is compared with one of an earlier moment, of a linearizable read in the same history:
+ *   looks may be under way together, sent before this process knew of an accept or an election, and answered after. Terms
+ *   that are remembered are those of a leader that was elected (see `isElected`); whoever answered a linearizable read after that
  *   has that term at least.
  * - What was found stays until somebody accepts, that is, until the generation is a higher one: more writes would hide it.
  */
@@ -95,10 +98,11 @@ export class GuardState {
     if (record.generation < this.#seen.generation) {
       return { fenced: SEEN_LATER, lost: isOther ? "" : SEEN_LATER };
     }
-    const isNew = record.generation > this.#seen.generation;
     const { generation, clusterId, lead } = record;
+    const isNew = generation > this.#seen.generation;
     if (isNew) this.#seen = { ...NOTHING, generation, clusterId, lead };
-    const verdict = this.#verdict(record, recordedTerm, sight, isNew ? NOTHING : sentAt);
+    const before = sentAt.generation === generation ? sentAt : NOTHING;
+    const verdict = verdictOf(record, recordedTerm, sight, before);
     this.#note(sight, verdict);
     const { fenced } = this.#seen;
     const lost = isOther ? "" : verdict;
@@ -138,7 +142,7 @@ export class GuardState {
     }
   }
 
-  #note({ revision, written }: Moment, found: string): void {
+  #note({ revision, written }: Pick<Moment, "revision" | "written">, found: string): void {
     const seen = this.#seen;
     this.#seen = {
       ...seen,
@@ -147,15 +151,19 @@ export class GuardState {
       written: max(seen.written, written),
     };
   }
+}
 
-  #verdict(record: StoreRecord, recordedTerm: bigint, sight: Sight, sentAt: Moment): string {
-    if (sight.clusterId !== record.clusterId) return OTHER_CLUSTER;
-    if (sight.lead < record.lead) return "the cluster was restored from a snapshot";
-    if (sight.term < recordedTerm) return "the cluster is an older copy: it had a later term";
-    const { revision, written, term } = sight;
-    const isEarlier = revision < sentAt.revision || written < sentAt.written;
-    return isEarlier || term < this.#seen.term ? SEEN_LATER : "";
-  }
+function verdictOf(
+  record: StoreRecord,
+  recordedTerm: bigint,
+  { clusterId, lead, revision, written, term }: Sight,
+  before: Moment,
+): string {
+  if (clusterId !== record.clusterId) return OTHER_CLUSTER;
+  if (lead < record.lead) return "the cluster was restored from a snapshot";
+  if (term < recordedTerm) return "the cluster is an older copy: it had a later term";
+  const isEarlier = revision < before.revision || written < before.written || term < before.term;
+  return isEarlier ? SEEN_LATER : "";
 }
 
 const OTHER_CLUSTER =
