@@ -39,11 +39,11 @@ export class Given {
     return [...this.#gifts.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** The highest id of a tag that lives of these gave; 0: none. */
-  highest(tag: string, lives: ReadonlySet<Life>): bigint {
+  /** The highest id of a tag that lives of these gave until then; 0: none. */
+  highest(tag: string, lives: ReadonlySet<Life>, until: number): bigint {
     let highest = 0n;
-    for (const [id, { life }] of this.#gifts.get(tag) ?? []) {
-      if (id > highest && lives.has(life)) highest = id;
+    for (const [id, { life, at }] of this.#gifts.get(tag) ?? []) {
+      if (id > highest && at <= until && lives.has(life)) highest = id;
     }
     return highest;
   }
@@ -162,8 +162,8 @@ export class Crew {
     const callOf = async (tag: string, count: number): Promise<void> => {
       while (!this.#stop.signal.aborted) {
         if (!(await this.#draw(server, tag, count))) await pause(20);
-        // The machine does much else.
-        await pause(2);
+        // So many that a gap can cover what is lost.
+        await pause(20);
       }
     };
     for (const tag of TAGS) this.#calls.push(callOf(tag, 1), callOf(tag, 7));

@@ -96,30 +96,27 @@ async function goBack(
   crew.say("kept");
   // Nobody runs while a store is put back and accepted; else some are restarted and new.
   const isCold = below(6) === 0;
-  const victims = fleet.servers.filter(() => below(3) === 0).slice(0, 2);
-  const faults = [
-    ...victims.map((server) => {
-      const downMs = below(1_500);
-      return faultAt(below(8_000), () => crew.kill(server, downMs));
-    }),
-    ...(below(3) === 0 ? [faultAt(below(8_000), () => crew.add())] : []),
-  ];
-  await pause(SEEN_MS + below(3_000));
-  if (isCold) {
-    await Promise.all(faults);
-    await Promise.all(crew.servers.map((server) => crew.kill(server)));
+  const faults = faultsOf(fleet, crew, below);
+  await Promise.all(faults.filter(({ isEarly }) => isEarly).map(({ run }) => run(below(1_000))));
+  for (const server of crew.servers) {
+    await until(`${server.name} serves`, () => crew.draw(server), { withinMs: BACK_MS });
   }
+  await pause(SEEN_MS + 200 + below(1_500));
+  if (isCold) await Promise.all(crew.servers.map((server) => crew.kill(server)));
   times.setBackAt = now();
   crew.say(`set back: ${setBack.way}`);
   await setBack.restore();
   times.restoredAt = now();
   crew.say("restored");
+  const late = isCold ? [] : faults.filter(({ isEarly }) => !isEarly);
+  const ended = Promise.all(late.map(({ run }) => run(SEEN_MS + 200 + below(4_000))));
   await pause(below(2) === 0 ? below(500) : below(5_000));
-  // Nobody can be asked then.
-  const gap = isCold ? MAX_GAP : below(2) === 0 ? 0 : below(MAX_GAP + 1);
+  // Of those that were killed nobody can be asked.
+  const hasDead = isCold || (faults.length > 0 && below(4) > 0);
+  const gap = hasDead ? MAX_GAP : below(2) === 0 ? 0 : below(MAX_GAP + 1);
   const told = await accept(fleet, crew, setBack, gap);
   const acceptedAt = now();
-  await Promise.all(faults);
+  await ended;
   for (const server of crew.servers) crew.up(server);
   if (told === undefined) return resultOf(crew, ["the store is damaged"], 0);
   const backMs = await issueAgain(crew, acceptedAt);
@@ -131,10 +128,24 @@ async function goBack(
   return resultOf(crew, unmetOf(crew, times, proof), backMs);
 }
 
-/** In the time in which ids are granted that the store will lose, or after it went back. */
-async function faultAt(inMs: number, fault: () => Promise<void>): Promise<void> {
-  await pause(inMs);
-  await fault();
+interface Fault {
+  /** Before the store goes back, in the time that it will lose; else when all have seen it, maybe while it is accepted. */
+  readonly isEarly: boolean;
+  readonly run: (inMs: number) => Promise<void>;
+}
+
+/** Servers that are restarted, two at most, and one that is new. */
+function faultsOf({ servers }: Fleet, crew: Crew, below: Random["below"]): readonly Fault[] {
+  const victims = servers.filter(() => below(3) === 0).slice(0, 2);
+  const restarts = victims.map((server): Fault => {
+    const [isEarly, downMs] = [below(2) === 0, below(1_500)];
+    return { isEarly, run: async (inMs) => pause(inMs).then(() => crew.kill(server, downMs)) };
+  });
+  if (below(3) > 0) return restarts;
+  return [
+    ...restarts,
+    { isEarly: below(2) === 0, run: (inMs) => pause(inMs).then(() => crew.add()) },
+  ];
 }
 
 /** The floors of all tags, and the store as it is then or a little later. */
@@ -209,7 +220,7 @@ function unmetOf(
     (endedAt > acceptedAt && spoken.has(server.address)) || spawnedAt > acceptedAt;
   const unheard = new Set(lives.filter((life) => !isHeard(life)));
   for (const [tag, floor] of kept) {
-    const missing = given.highest(tag, unheard) - floor - gap;
+    const missing = given.highest(tag, unheard, acceptedAt) - floor - gap;
     if (missing > 0n) unmet.push(`the gap lacks ${missing} ids of ${tag}`);
   }
   return unmet;
