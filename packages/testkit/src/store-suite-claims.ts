@@ -39,7 +39,6 @@ async function say(
   const said = { nonce, claimant: claimantOf("n1"), claims, page: 0, isLast: true, ...more };
   for (;;) {
     // As a server does it: the store's row may be locked for a moment.
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await store.claim(said);
     if (answer !== "busy") return answer;
   }

@@ -64,10 +64,7 @@ export async function acceptAsking(
   try {
     const state = createAskState(asked.hearing, clock.now(), times);
     for (;;) {
-      // One look after the other.
-      // oxlint-disable-next-line no-await-in-loop
       await new Promise<void>((resolve) => timers.after(Math.min(LOOK_MS, times.leastMs), resolve));
-      // oxlint-disable-next-line no-await-in-loop
       if (!heard(state, await hearingOf(store, nonce), clock.now())) break;
     }
     if (!isWanted()) throw storeUnavailable("the store was accepted by somebody else meanwhile");

@@ -54,9 +54,7 @@ export async function awaitProof(
   timers: Timers,
 ): Promise<void> {
   for (let looks = 0; looks < LOOKS && presence.isUnproved; looks++) {
-    // oxlint-disable-next-line no-await-in-loop
     await new Promise<void>((resolve) => timers.after(LOOK_MS, resolve));
-    // oxlint-disable-next-line no-await-in-loop
     await poll.refresh();
   }
 }

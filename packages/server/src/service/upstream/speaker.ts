@@ -67,7 +67,6 @@ export class Speaker {
     try {
       while (speech.next < speech.pages.length) {
         // A page is said when the one before was heard.
-        // oxlint-disable-next-line no-await-in-loop
         const answer = await this.#say(speech);
         // Whoever asked has what it wanted, or gave up.
         if (answer === "not-asked") speech.next = speech.pages.length;
@@ -88,9 +87,7 @@ export class Speaker {
     const said = { nonce, claimant: claimant(), claims, page: next, isLast };
     let answer: ClaimsAnswer = "busy";
     for (let tries = 0; tries < MAX_TRIES && answer === "busy"; tries++) {
-      // oxlint-disable-next-line no-await-in-loop
       if (tries > 0) await new Promise<void>((resolve) => timers.after(BUSY_MS, resolve));
-      // oxlint-disable-next-line no-await-in-loop
       answer = await within(() => store.claim(said), storeTimeoutMs, timers);
     }
     return answer;

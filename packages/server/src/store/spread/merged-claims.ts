@@ -29,10 +29,8 @@ export function spreadClaims(
     askForClaims: async (nonce, forMs) => {
       const hearings: Hearing[] = [];
       for (const name of members) {
-        // oxlint-disable-next-line no-await-in-loop
         const asked = await inMember(name, (store) => store.askForClaims(nonce, forMs));
         if (asked.outcome !== "asked") {
-          // oxlint-disable-next-line no-await-in-loop
           await withdrawAsk(nonce);
           return asked;
         }
@@ -60,9 +58,7 @@ export async function acceptAll(
 ): Promise<Accepted> {
   const accepted: Accepted[] = [];
   for (const [name, store] of stores) {
-    // oxlint-disable-next-line no-await-in-loop
     await pointEverywhere(stores, [name]);
-    // oxlint-disable-next-line no-await-in-loop
     accepted.push(await store.accept(...args));
   }
   return mergedAccepts(accepted);

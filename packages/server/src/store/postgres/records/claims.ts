@@ -227,7 +227,6 @@ export async function takeClaims(
 /** No ask stands any more, whoever began it. */
 export async function endAsks(session: Session): Promise<void> {
   for (const table of ["ask", "claimant", "claim"]) {
-    // oxlint-disable-next-line no-await-in-loop
     await session.query({ text: `DELETE FROM idmint.${table}` });
   }
 }
