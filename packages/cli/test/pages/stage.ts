@@ -109,7 +109,7 @@ export class Stage implements AsyncDisposable {
     }
     writeProgram(bin, "idmint", `${node} '${bundle}'`);
     writeProgram(bin, "grpcurl", `${node} -C idmint-source '${grpcurl}'`);
-    writeProgram(bin, "npm", `${node} '${npm}'`);
+    writeProgram(bin, "npm", `${node} -C idmint-source '${npm}'`);
     for (const name of TOOL_NAMES) {
       const { command, env } = toolProgram(name);
       const set = Object.entries(env).map(([key, value]) => `${key}='${value}'`);

@@ -331,7 +331,7 @@ test("the ledger never names somebody who did not have an id last, whatever beco
         for (const [why, count] of world.seen) seen.set(why, (seen.get(why) ?? 0) + count);
       },
     ),
-    { numRuns: process.env["IDMINT_LONG"] === "1" ? 5_000 : 60 },
+    { numRuns: process.env["IDMINT_LONG"] === "1" ? 5_000 : 300 },
   );
   // All that there is to be known of an id occurs, so none of this is true for want of answers.
   for (const why of ["ALLOCATED", "FORGOTTEN", "GIVEN_BACK", "GRANTED", "RELEASED", "UNKNOWN"]) {

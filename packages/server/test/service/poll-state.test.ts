@@ -116,7 +116,7 @@ test("a new history that is fenced itself is fenced anew, though for the same re
 
 test("tags behind what was seen are fenced one by one", () => {
   const state = started();
-  const detail = expect.stringContaining("missing or has a lower version") as string;
+  const detail = expect.stringContaining("missing, or has a lower version") as string;
   expect(pollAnswered(state, changes({ behind: ["a", "b"] }), 0)).toEqual([
     { type: "fence-tags", tags: ["a", "b"], detail },
   ]);
@@ -127,7 +127,7 @@ test("of a tag whose row another hand wrote nobody hears that it went back", () 
   expect(
     pollAnswered(state, changes({ behind: ["a", "b"], changedByHand: ["b"] }), 0),
   ).toMatchObject([
-    { tags: ["a"], detail: expect.stringContaining("missing or has a lower version") as string },
+    { tags: ["a"], detail: expect.stringContaining("missing, or has a lower version") as string },
     { tags: ["b"], detail: expect.stringContaining("changed by hand") as string },
   ]);
 });
