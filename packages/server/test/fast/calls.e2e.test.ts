@@ -236,7 +236,8 @@ test("the time of a call counts from its head on, however late the rest comes", 
   request.end(framed(ORDER));
   const before = left.length;
   await until(() => left.length > before);
-  expect(left.at(-1)).toBeLessThan(4_701);
+  // The head may have come some time after it was sent.
+  expect(left.at(-1)).toBeLessThan(4_850);
 });
 
 test("the time of a call ends with its answer, and is not the next one's", async () => {
