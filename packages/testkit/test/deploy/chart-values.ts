@@ -55,6 +55,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   "store.user": "idmint",
   "redis.sentinel_user": "idmint",
   allow_unsafe_store: "fsync",
+  allow_unproved_store: false,
   // On a pod's address it wants TLS.
   "http.api": "off",
   "http.leaf": false,
