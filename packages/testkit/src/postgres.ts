@@ -186,6 +186,8 @@ export class TestPostgres implements AsyncDisposable {
   /** Copies the data of the server, which does not run. The answer puts the copy in their place, as a restore does. */
   backUp(): () => void {
     const backup = `${this.#folder}.backup`;
+    // An earlier one stays below it else, and would be put back.
+    rmSync(backup, { recursive: true, force: true });
     copyCluster(this.#folder, backup);
     return () => {
       rmSync(this.#folder, { recursive: true });

@@ -50,7 +50,7 @@ interface Times {
 
 interface Told {
   readonly claims: {
-    readonly servers: readonly { readonly address: string; readonly told: string }[];
+    readonly servers: readonly { readonly instance: string; readonly told: string }[];
   } | null;
 }
 
@@ -123,7 +123,7 @@ async function goBack(
   await pause(1_500);
   const spoken = (told.claims?.servers ?? [])
     .filter((its) => its.told === "all" || its.told === "since")
-    .map(({ address }) => address);
+    .map(({ instance }) => instance.slice(instance.indexOf(":") + 1));
   const proof = { kept, gap: BigInt(gap), acceptedAt, spoken: new Set(spoken), isCold };
   return resultOf(crew, unmetOf(crew, times, proof), backMs);
 }
