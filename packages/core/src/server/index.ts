@@ -129,7 +129,7 @@ export {
 } from "./store/ledger.ts";
 export { acceptAsking, type AcceptingOptions, type AcceptReport } from "./claims/asking.ts";
 export { ASK_TIMES, type AskedServer, type AskTimes } from "./claims/ask-state.ts";
-export { type Claimed, lostTag, withClaims } from "./claims/claimed-state.ts";
+export { type Claimed, ClaimTally, lostTag, withClaims } from "./claims/claimed-state.ts";
 export * from "./claims/ports.ts";
 export { omitStacks } from "../errors.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
@@ -158,9 +158,9 @@ export {
 } from "./node/ports.ts";
 export {
   createNewcomerState,
+  isProved,
   isProvedIn,
   isWaiting,
-  type NewcomerState,
   newcomerSaw,
 } from "./node/newcomer-state.ts";
 export {

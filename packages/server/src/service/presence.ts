@@ -4,10 +4,10 @@ import {
   type Claimant,
   createNewcomerState,
   createPresenceState,
+  isProved,
   isProvedIn,
   isWaiting,
   issueUntil,
-  type NewcomerState,
   newcomerSaw,
   type NodeInfo,
   type NodeRenewal,
@@ -64,7 +64,7 @@ const RETRY_AFTER_MS = 1_000;
 export class Presence {
   readonly #ports: PresencePorts;
   readonly #state: PresenceState;
-  readonly #newcomer: NewcomerState;
+  readonly #newcomer;
   readonly #warned = new Set<string>();
   readonly #hadEarlier: boolean;
   #address = "";
@@ -116,7 +116,7 @@ export class Presence {
       incarnation,
       obeyed: revision,
       traffic,
-      isProved: this.#ports.proofPatienceMs === 0 || this.#hasProof,
+      isProved: isProved(this.#newcomer),
     };
   }
 
@@ -132,7 +132,8 @@ export class Presence {
   /** The polls of these renewals are obeyed as a whole. */
   obeyed(acknowledged: readonly Acknowledged[]): void {
     // A store that nobody has proved yet gives this server no time.
-    for (const one of acknowledged) if (this.#isProved(one.part)) pollObeyed(this.#state, one);
+    for (const one of acknowledged)
+      if (isProvedIn(this.#newcomer, one.part)) pollObeyed(this.#state, one);
     this.#until = issueUntil(this.#state, ONE);
     this.check();
   }
@@ -144,16 +145,7 @@ export class Presence {
 
   /** Whether polls have to bring the rows of others, for the proof. */
   get wantsNodes(): boolean {
-    if (this.#ports.proofPatienceMs === 0) return false;
-    return this.#newcomer.parts.size === 0 || this.isUnproved;
-  }
-
-  get #hasProof(): boolean {
-    return this.#newcomer.parts.size > 0 && !this.isUnproved;
-  }
-
-  #isProved(part: string): boolean {
-    return this.#ports.proofPatienceMs === 0 || isProvedIn(this.#newcomer, part);
+    return !isProved(this.#newcomer);
   }
 
   /** Why no id of a tag may be issued now; undefined when it may. */
@@ -217,7 +209,7 @@ export class Presence {
     const which = part === "" ? "the store" : `database ${part} of the store`;
     const { maxOfflineMs } = this;
     const metadata = { tag, ...(part === "" ? {} : { database: part }) };
-    if (this.#newcomer.parts.has(part) && !this.#isProved(part)) {
+    if (this.#newcomer.parts.has(part) && !isProvedIn(this.#newcomer, part)) {
       const seconds = Math.ceil(this.#ports.proofPatienceMs / 1_000);
       const waits = `this server has just started, and waits until a server that knows ${which} has renewed its row there, for ${seconds} s at most; ask another server`;
       return new IdmintError("STORE_UNAVAILABLE", waits, {

@@ -8,7 +8,7 @@ import type {
   Hearing,
   TakenClaims,
 } from "@idmint/core/server";
-import { lostTag, storeUnavailable, withClaims } from "@idmint/core/server";
+import { ClaimTally, lostTag, storeUnavailable, withClaims } from "@idmint/core/server";
 import type { MemoryAsk, MemoryDatabase } from "./database.ts";
 
 export function askForClaims(
@@ -63,8 +63,7 @@ export function takeClaims(
   const ask = askOf(database, nonce);
   if (ask === undefined) throw storeUnavailable("the claims that were asked for are gone");
   const byTag = Map.groupBy(ask.claims.values(), ({ tag }) => tag);
-  let most: TakenClaims["most"];
-  let raised = 0;
+  const tally = new ClaimTally();
   const rows = new Map(database.rows);
   const lost = [...byTag].filter(([name]) => !rows.has(name));
   for (const [name, claims] of lost)
@@ -72,12 +71,10 @@ export function takeClaims(
   for (const [name, row] of database.rows) {
     const claimed = withClaims(row, byTag.get(name) ?? ([] as Claim[]), isTrusted);
     rows.set(name, claimed.row);
-    if (claimed.missing === 0n) continue;
-    raised++;
-    if (most === undefined || claimed.missing > most.by) most = { tag: name, by: claimed.missing };
+    tally.claimed(name, claimed.missing);
   }
   database.rows = rows;
-  return { raised, most, lost: lost.length, claimants: claimantsOf(ask) };
+  return { ...tally.taken, lost: lost.length, claimants: claimantsOf(ask) };
 }
 
 /** The ask that stands, if it is this one; also when its time is over and no other has taken its place. */

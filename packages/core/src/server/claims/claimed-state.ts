@@ -1,7 +1,7 @@
 import { invalidField } from "../../errors.ts";
 import { MAX_ID } from "../../limits.ts";
 import { FORGOTTEN, periodsOf, type Tag } from "../tag/tag.ts";
-import type { Claim } from "./ports.ts";
+import type { Claim, TakenClaims } from "./ports.ts";
 
 /**
  * What claims make of a tag's row, in an accept. Pure.
@@ -39,6 +39,26 @@ export function withClaims(row: Tag, claims: readonly Claim[], isTrusted: boolea
     row: { ...row, floor, ...(others.length === 0 ? {} : { otherPeriods }) },
     missing: floor - row.floor,
   };
+}
+
+/** Adds up what an accept takes of claims, of some tags or of some databases. */
+export class ClaimTally {
+  /** All but who claimed. */
+  taken: Omit<TakenClaims, "claimants"> = { raised: 0, most: undefined, lost: 0 };
+
+  /** The floor of a tag was so far below what was claimed. */
+  claimed(tag: string, missing: bigint): void {
+    if (missing > 0n) this.add({ raised: 1, most: { tag, by: missing }, lost: 0 });
+  }
+
+  add({ raised, most, lost }: ClaimTally["taken"]): void {
+    const { taken } = this;
+    this.taken = {
+      raised: taken.raised + raised,
+      most: (most?.by ?? 0n) > (taken.most?.by ?? 0n) ? most : taken.most,
+      lost: taken.lost + lost,
+    };
+  }
 }
 
 /** What says that a name was in use which the store has lost: as if the tag had been deleted. The accept raises it like all. */

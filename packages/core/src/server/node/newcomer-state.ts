@@ -52,7 +52,7 @@ export function newcomerSaw(
   );
   if (known === undefined) {
     const first = new Map(others.map(({ id, renewals }) => [id, renewals]));
-    parts.set(name, { firstAt: now, first, isProved: others.length === 0 || patienceMs === 0 });
+    parts.set(name, { firstAt: now, first, isProved: others.length === 0 });
     return;
   }
   const hasMoved = others.some(({ id, renewals }) => known.first.get(id) !== renewals);
@@ -64,12 +64,18 @@ export function newcomerSaw(
     waitedMs >= (areNear ? Math.min(NEAR_MS, patienceMs) : patienceMs);
 }
 
-/** Whether a database of the store is proved. */
-export function isProvedIn({ parts }: NewcomerState, part: string): boolean {
-  return parts.get(part)?.isProved === true;
+/** Whether a database of the store is proved, as all are to a server without patience. */
+export function isProvedIn({ patienceMs, parts }: NewcomerState, part: string): boolean {
+  return patienceMs === 0 || parts.get(part)?.isProved === true;
+}
+
+/** Whether all databases that were looked at are proved, and some were. */
+export function isProved({ patienceMs, parts }: NewcomerState): boolean {
+  if (patienceMs === 0) return true;
+  return parts.size > 0 && [...parts.values()].every((part) => part.isProved);
 }
 
 /** Whether a database that was looked at is not proved yet. */
-export function isWaiting({ parts }: NewcomerState): boolean {
-  return [...parts.values()].some(({ isProved }) => !isProved);
+export function isWaiting(state: NewcomerState): boolean {
+  return state.parts.size > 0 && !isProved(state);
 }

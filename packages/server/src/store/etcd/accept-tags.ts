@@ -2,6 +2,7 @@
 import { countsInRedis } from "@idmint/core/kinds";
 import {
   type Claimed,
+  ClaimTally,
   FORGOTTEN,
   lostTag,
   periodsOf,
@@ -100,8 +101,7 @@ export async function raiseAll(
   const { keys } = session;
   const lost = new Set(how.claims.keys());
   let tags = 0;
-  let raised = 0;
-  let most: TakenClaims["most"];
+  const tally = new ClaimTally();
   const write = async (changes: readonly TagChange[]): Promise<void> => {
     const compare = [closed, ...changes.map(({ compare: its }) => its)];
     const success = changes.flatMap(({ ops }) => ops);
@@ -113,8 +113,7 @@ export async function raiseAll(
       const old = tagFrom(value);
       lost.delete(old.name);
       const { row, missing } = claimed(old, how);
-      if (missing > 0n) raised++;
-      if (missing > (most?.by ?? 0n)) most = { tag: old.name, by: missing };
+      tally.claimed(old.name, missing);
       const ops = changeOf(session, old, row, how, before + BigInt(++tags));
       const hasEnded = turnAt(old, how.nowMs)?.hasEnded === true;
       return { compare: { key, modRevision: its }, ops, ended: hasEnded ? old : undefined };
@@ -130,7 +129,7 @@ export async function raiseAll(
     return { compare, ops: changeOf(session, undefined, row, how, before + BigInt(++tags)) };
   });
   await inTransactions(made, write);
-  return { tags, raised, most, lost: lost.size };
+  return { ...tally.taken, tags, lost: lost.size };
 }
 
 /** What is written of one tag, over the key as it was read. */

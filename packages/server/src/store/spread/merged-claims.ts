@@ -1,10 +1,10 @@
-import type {
-  Accepted,
-  CallArgs,
-  ClaimStore,
-  HeardClaimant,
-  Hearing,
-  TakenClaims,
+import {
+  type Accepted,
+  type CallArgs,
+  type ClaimStore,
+  ClaimTally,
+  type HeardClaimant,
+  type Hearing,
 } from "@idmint/core/server";
 import type { PostgresStore } from "../postgres/store.ts";
 import { settledAll } from "./answers.ts";
@@ -96,12 +96,8 @@ function mergedAccepts(accepted: readonly Accepted[]): Accepted {
   const tags = accepted.reduce((sum, one) => sum + one.tags, 0);
   const taken = accepted.flatMap(({ claims }) => (claims === undefined ? [] : [claims]));
   if (taken.length === 0) return { tags };
-  let most: TakenClaims["most"];
-  for (const one of taken) {
-    if (one.most !== undefined && (most === undefined || one.most.by > most.by)) most = one.most;
-  }
-  const raised = taken.reduce((sum, one) => sum + one.raised, 0);
-  const lost = taken.reduce((sum, one) => sum + one.lost, 0);
+  const tally = new ClaimTally();
+  for (const one of taken) tally.add(one);
   const claimants = mergedClaimants(taken.map((one) => one.claimants));
-  return { tags, claims: { raised, most, lost, claimants } };
+  return { tags, claims: { ...tally.taken, claimants } };
 }

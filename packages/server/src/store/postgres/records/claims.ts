@@ -4,6 +4,7 @@ import {
   type CallArgs,
   type Claim,
   type ClaimsAnswer,
+  ClaimTally,
   type HeardClaimant,
   type Hearing,
   lostTag,
@@ -198,8 +199,7 @@ export async function takeClaims(
   const [first] = rows;
   if (first?.is_standing !== true)
     throw storeUnavailable("the claims that were asked for are gone");
-  let most: TakenClaims["most"];
-  let raised = 0;
+  const tally = new ClaimTally();
   const lost: Record<string, string | null>[] = [];
   const changed: [name: string, floor: string, others: string | null][] = [];
   for (const { tag: name, claims: said, ...row } of rows) {
@@ -214,14 +214,12 @@ export async function takeClaims(
     const claimed = withClaims(tagFromRow(row as TagRow), claims, isTrusted);
     const { floor, otherPeriods } = claimed.row;
     changed.push([name, String(floor), otherPeriodsText(otherPeriods ?? [])]);
-    if (claimed.missing === 0n) continue;
-    raised++;
-    if (most === undefined || claimed.missing > most.by) most = { tag: name, by: claimed.missing };
+    tally.claimed(name, claimed.missing);
   }
   const columns = [0, 1, 2].map((at) => changed.map((row) => row[at]));
   if (changed.length > 0) await session.query({ text: RAISE, values: columns });
   if (lost.length > 0) await session.query({ text: ADD_LOST, values: [JSON.stringify(lost)] });
-  return { raised, most, lost: lost.length, claimants: first.claimants.map(claimantFromRow) };
+  return { ...tally.taken, lost: lost.length, claimants: first.claimants.map(claimantFromRow) };
 }
 
 /** No ask stands any more, whoever began it. */

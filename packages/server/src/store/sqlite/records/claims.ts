@@ -5,6 +5,7 @@ import {
   type CallArgs,
   type Claim,
   type ClaimsAnswer,
+  ClaimTally,
   type HeardClaimant,
   type Hearing,
   lostTag,
@@ -137,27 +138,22 @@ export function takeClaims(
   if (!isAsked(transaction, nonce)) {
     throw storeUnavailable("the claims that were asked for are gone");
   }
-  let most: TakenClaims["most"];
-  let raised = 0;
+  const tally = new ClaimTally();
   let lost = 0;
   const all = transaction.all(CLAIMS) as unknown as readonly Claim[];
   for (const [name, claims] of Map.groupBy(all, ({ tag }) => tag)) {
     const row = readTag(transaction, name);
     if (row === undefined) {
-      // The accept raises both from here.
-      const made = { ...lostTag(name, claims, isTrusted, nowMs), epoch: 1n, revision: 1n };
-      addTag(transaction, made);
+      addTag(transaction, lostTag(name, claims, isTrusted, nowMs));
       lost++;
       continue;
     }
     const { row: claimed, missing } = withClaims(row, claims, isTrusted);
     const others = otherPeriodsText(claimed.otherPeriods ?? []);
     transaction.run(RAISE, claimed.floor, others, name);
-    if (missing === 0n) continue;
-    raised++;
-    if (most === undefined || missing > most.by) most = { tag: name, by: missing };
+    tally.claimed(name, missing);
   }
-  return { raised, most, lost, claimants: claimantsOf(transaction) };
+  return { ...tally.taken, lost, claimants: claimantsOf(transaction) };
 }
 
 /** No ask stands any more, whoever began it. */
