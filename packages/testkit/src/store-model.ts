@@ -542,25 +542,21 @@ class Walk {
     const claims = wanted.filter((claim) => this.#model.rows.has(claim.name));
     expect(await store.askForClaims(nonce, 60_000)).toMatchObject({ outcome: "asked" });
     const claimant = { id: "n", instance: "n", address: "", sinceMs: 1, isWhole: true };
-    const page = claims.map(({ name: tag, day, last }) => {
-      const settings = this.#model.rows.get(tag)?.settings;
-      const isPlain = settings === undefined || !isDaily(settings);
-      return { tag, period: isPlain ? "" : this.#startOf(day), last };
+    const periodOf = ({ name, day }: ModelClaim): string => {
+      const settings = this.#model.rows.get(name)?.settings;
+      return settings === undefined || !isDaily(settings) ? "" : this.#startOf(day);
+    };
+    const byPeriod = claims.map((claim) => [`${claim.name} ${periodOf(claim)}`, claim] as const);
+    const kept = [...new Map(byPeriod).values()];
+    const page = kept.map((claim) => {
+      return { tag: claim.name, period: periodOf(claim), last: claim.last };
     });
-    const one = [...new Map(page.map((claim) => [`${claim.tag} ${claim.period}`, claim])).values()];
-    const said = { nonce, claimant, claims: one, page: 0, isLast: true };
+    const said = { nonce, claimant, claims: page, page: 0, isLast: true };
     expect(await store.claim(said)).toBe("heard");
     const asked = { nonce, isTrusted: true };
     const real = store.accept(gap, undefined, by, undefined, asked);
     const told = real.then(({ tags }) => String(tags));
-    const kept = new Map(
-      claims.map((claim) => {
-        const settings = this.#model.rows.get(claim.name)?.settings;
-        const isPlain = settings === undefined || !isDaily(settings);
-        return [isPlain ? claim.name : `${claim.name} ${claim.day}`, claim];
-      }),
-    );
-    return agree(outcome(told), this.#model.accept(gap, [...kept.values()]));
+    return agree(outcome(told), this.#model.accept(gap, kept));
   }
 
   async #grant(store: Store, requests: readonly GrantRequest[]): Promise<void> {

@@ -8,26 +8,13 @@ import {
 } from "../../../src/server/node/newcomer-state.ts";
 import type { NodeRow } from "../../../src/server/node/ports.ts";
 import { NEVER_STOPPED } from "../../../src/server/store/issuing.ts";
+import { nodeRow } from "./node-row.ts";
 
 const OWN = { id: "own", instance: "own", address: "10.0.0.1:1" };
 const W = 12_000;
 
 function row(id: string, renewals: number, isProved = true, more: Partial<NodeRow> = {}): NodeRow {
-  return {
-    id,
-    instance: id,
-    address: `${id}:1`,
-    version: "",
-    zone: "",
-    startedAtMs: 0,
-    maxOfflineMs: 1_000,
-    renewals: BigInt(renewals),
-    incarnation: "one",
-    obeyed: 0n,
-    traffic: 0n,
-    isProved,
-    ...more,
-  };
+  return nodeRow(id, renewals, { address: `${id}:1`, isProved, ...more });
 }
 
 function newcomer(patienceMs = W) {

@@ -10,26 +10,9 @@ import {
   stoppedNodes,
   watchedNodes,
 } from "../../../src/server/node/watch-state.ts";
+import { nodeRow as row } from "./node-row.ts";
 
 const OWN = { maxOfflineMs: 1_000 };
-
-function row(id: string, renewals: number, more: Partial<NodeRow> = {}): NodeRow {
-  return {
-    id,
-    instance: id,
-    address: "",
-    version: "",
-    zone: "",
-    startedAtMs: 0,
-    maxOfflineMs: 1_000,
-    renewals: BigInt(renewals),
-    incarnation: "one",
-    obeyed: 0n,
-    traffic: 0n,
-    isProved: true,
-    ...more,
-  };
-}
 
 /** A server that polls, and what it makes of it. */
 function watching() {
