@@ -102,7 +102,7 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
   if (asked.processes !== 1)
     throw invalidField("processes", "must be 1 for a server in one process");
   const { logLevel: level, logFormat: format } = asked;
-  const { process: own } = parts;
+  const { process: own, store: given } = parts;
   const log = createLogger({ level, format, process: own?.number }, parts.logSink);
   const telemetry = new Telemetry(asked);
   const listeners = [logEvents(log.logger, () => realSystem.clock.now()), telemetry.hear];
@@ -117,14 +117,15 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
     await telemetry.open({ ...realSystem, version: serverVersion(), instance, emit });
     undo.unshift(() => telemetry.stop());
     const opened = openedInto(stores, undo);
-    const { storeId, belong } = storeIdOf(parts);
+    let pins: StorePins | undefined = undefined;
+    const storeId = (): string | undefined => (given ? GIVEN_STORE : pins?.of("").id);
     const alarms = opened(await openAlarms(config, { listeners, emit, storeId }));
     const leaseFile = opened(await openLeases(config, own?.number, emit));
     const known = knownHistory(leaseFile, realSystem.clock.now());
     const memory = opened(own?.memory ?? (await memoryOf(config, emit)));
-    const pins = belong(new StorePins(memory));
+    pins = new StorePins(memory);
     const storeWait = storeWaitOf(config, parts, emit);
-    const bare = opened(parts.store ?? (await openStoreOrLater(config, known, storeWait, pins)));
+    const bare = opened(given ?? (await openStoreOrLater(config, known, storeWait, pins)));
     const store = telemetry.observed(bare, storePlace(config));
     const places = await openPlaces(config, { emit, telemetry, opened, pins, storeId });
     const signals = opened(await openSignals(config, storeId));
@@ -347,18 +348,6 @@ function figuresParts(
   const siblings: FiguresParts<ToldFigures>["siblings"] = async (...asked) =>
     ((await own?.siblings(...asked)) ?? []).map(decodedFigures);
   return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings };
-}
-
-/** The store that the server belongs to; undefined before that was heard. */
-function storeIdOf(parts: ServerParts): {
-  readonly storeId: () => string | undefined;
-  readonly belong: (pins: StorePins) => StorePins;
-} {
-  const known: StorePins[] = [];
-  return {
-    storeId: () => (parts.store === undefined ? known[0]?.of("").id : GIVEN_STORE),
-    belong: (pins) => known[known.push(pins) - 1] ?? pins,
-  };
 }
 
 async function openSignals(
