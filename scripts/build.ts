@@ -33,7 +33,7 @@ for (const name of ["proto", "buf.yaml"]) {
   cpSync(path.join(root, name), path.join(protoPackage, name), { recursive: true });
 }
 
-// The server serves it, and both packages with a server carry it.
+// A server from sources serves it where it is built; the package of the program carries a copy.
 run("node", "packages/console/build.ts");
 const served = path.join(root, "packages/cli/console");
 rmSync(served, { recursive: true, force: true });

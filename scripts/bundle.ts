@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import path from "node:path";
 import { build } from "esbuild";
 import { readManifest } from "./dependencies.ts";
-import { publishedPackages, root } from "./lib.ts";
+import { productPackages, root } from "./lib.ts";
 
 /**
  * Where the files are, flat: as deep below the package's folder as a module in src/ or dist/, since code finds package.json,
@@ -47,7 +47,7 @@ export async function buildProgram(): Promise<void> {
 /** The dependencies that `idmint` declares. Throws unless they include those of all packages in the bundle, in the same versions. */
 function thirdParty(): readonly string[] {
   const declared = dependenciesOf("cli");
-  const faults = publishedPackages.flatMap((name) =>
+  const faults = productPackages.flatMap((name) =>
     Object.entries(dependenciesOf(name))
       .filter(([need, version]) => !need.startsWith("@idmint/") && declared[need] !== version)
       .map(

@@ -37,8 +37,6 @@ export function readManifest(folder: string): Manifest {
   return JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as Manifest;
 }
 
-const CARRIES_CONSOLE: ReadonlySet<string> = new Set(["idmint", "@idmint/server"]);
-
 /** The published packages and all that they need, by id. Throws when something is installed that the lockfile does not have. */
 export function publishedDependencies(): ReadonlyMap<string, Dependency> {
   const lockfile = parse(readFileSync(path.join(root, "pnpm-lock.yaml"), "utf8")) as Lockfile;
@@ -63,14 +61,14 @@ export function publishedDependencies(): ReadonlyMap<string, Dependency> {
       if (at !== undefined) needs.push(visit(at));
       else if (manifest.dependencies?.[need] !== undefined) throw new Error(`${id} lacks ${need}`);
     }
-    if (CARRIES_CONSOLE.has(name)) needs.push(...bundled().map(visit));
+    if (name === "idmint") needs.push(...bundled().map(visit));
     return id;
   };
   for (const name of publishedPackages) visit(path.join(root, "packages", name));
   return found;
 }
 
-/** Libraries that packages with the console carry, since they are in its bundle. */
+/** Libraries that `idmint` carries in the files of the console. */
 function bundled(): readonly string[] {
   const folder = path.join(root, "packages", "console");
   return Object.keys(readManifest(folder).dependencies ?? {}).map((name) => {

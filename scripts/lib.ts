@@ -3,15 +3,11 @@ import path from "node:path";
 
 export const root: string = path.resolve(import.meta.dirname, "..");
 
-/** Published packages, in the order of their dependencies. */
-export const publishedPackages = [
-  "proto",
-  "core",
-  "coordination",
-  "server",
-  "client",
-  "cli",
-] as const;
+/** Packages that npm has, in the order of their dependencies. */
+export const publishedPackages = ["proto", "core", "coordination", "client", "cli"] as const;
+
+/** Packages whose code runs at users: the published ones, and the server, which the bundle of `cli` carries. */
+export const productPackages = [...publishedPackages, "server"] as const;
 
 /** Runs a command of node_modules/.bin or of the machine in the root folder; throws when it fails. */
 export function run(command: string, ...args: readonly string[]): void {

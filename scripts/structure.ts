@@ -5,7 +5,7 @@ import path from "node:path";
 import { parseSync } from "oxc-parser";
 import { parse } from "yaml";
 import { kindFaults } from "./kind-rule.ts";
-import { publishedPackages, root } from "./lib.ts";
+import { productPackages, root } from "./lib.ts";
 
 const MAX_LINES = 400;
 const MAX_FILES = 20;
@@ -37,7 +37,7 @@ interface MapRow {
 }
 
 const entries = entryFiles();
-const files = [...publishedPackages, "console"]
+const files = [...productPackages, "console"]
   .flatMap((name) => filesBelow(`packages/${name}/src`))
   .filter((file) => !/\/(?:gen|migrations)\//.test(file) && file !== "packages/proto/src/index.ts");
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
@@ -54,7 +54,7 @@ function filesBelow(folder: string): readonly string[] {
 /** The file behind each name by which our packages are imported, such as `@idmint/core/kinds`. */
 function entryFiles(): ReadonlyMap<string, string> {
   return new Map(
-    publishedPackages.flatMap((folder) => {
+    productPackages.flatMap((folder) => {
       const place = path.posix.join("packages", folder);
       const { name, exports } = JSON.parse(
         readFileSync(path.join(root, place, "package.json"), "utf8"),
@@ -128,7 +128,7 @@ function placeOf(folder: string, name: string): string {
   if (name === "nothing" || DRIVERS.has(name)) return name;
   const entry = entries.get(name);
   if (entry !== undefined) return entry;
-  if ((publishedPackages as readonly string[]).includes(name)) return `packages/${name}/src/`;
+  if ((productPackages as readonly string[]).includes(name)) return `packages/${name}/src/`;
   return path.posix.join(folder, name);
 }
 

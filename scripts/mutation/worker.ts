@@ -7,7 +7,7 @@ import {
   type TestSequencer,
   type TestSpecification,
 } from "vitest/node";
-import { publishedPackages, root } from "../lib.ts";
+import { productPackages, root } from "../lib.ts";
 import { type Fault, withFaults } from "./mutator.ts";
 
 /** Faults of one file, each of which has the number `first` + its index. */
@@ -43,7 +43,7 @@ interface Manifest {
 const conditions = ["idmint-source"];
 
 /** The sources behind each name by which our packages are imported. */
-const sources = [...publishedPackages, "testkit"].flatMap((folder) => {
+const sources = [...productPackages, "testkit"].flatMap((folder) => {
   const place = path.join(root, "packages", folder);
   const { name, exports } = JSON.parse(
     readFileSync(path.join(place, "package.json"), "utf8"),

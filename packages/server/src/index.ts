@@ -1,16 +1,15 @@
 // To run a server.
-export { type ServerParts, startServer } from "./main/app.ts";
+export { startServer } from "./main/app.ts";
 export { redisPlacesOf, storeConfigOf, ticketConfigsOf } from "./main/stores.ts";
 export { startServing } from "./main/serving.ts";
 export { type ConfigReading, type ConfigSources, loadConfig, readConfig } from "./config/load.ts";
-export type { Config, LogLevel } from "./config/table.ts";
-export type { Address } from "./config/types.ts";
-export { type DevServer, startDev } from "./main/dev.ts";
+export type { Config } from "./config/table.ts";
+export { startDev } from "./main/dev.ts";
 export type { RunningServer, Serving } from "./main/running.ts";
-export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
+export { runUntilSignal } from "./main/run.ts";
 export { type Script, watchScript } from "./main/script.ts";
 // For command lines: the flags of the table of options, and the names of stores.
-export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
+export { type ConfigFlag, configFlags } from "./config/docs.ts";
 export { storePlace, ticketPlace } from "./config/store-place.ts";
 // To plan a tag without a server.
 export { type PlannedTag, plannedTag } from "./main/planned.ts";
@@ -22,17 +21,14 @@ export {
   addToSpread,
   creating,
   type DatabaseStanding,
-  type Migration,
   type MigrationReport,
   migrateStore,
   moveTagTo,
   openStore,
-  type PostgresConfig,
   readSequences,
   type SequenceSeen,
   type SpreadConfig,
   spreadStatus,
-  type SqliteConfig,
   type StoreConfig,
   type StoreStatus,
   storeStatus,
@@ -48,9 +44,5 @@ export {
   type PostgresTicketDatabase,
   type TicketConfig,
 } from "./store/open-tickets.ts";
-// For embedders: the type of their check of callers, and the events of a server.
-export type { Authorise } from "./api/method.ts";
-export type { CallContext } from "./service/call.ts";
-export type { ServerEvent } from "./service/events.ts";
 // For the first token, which nobody can ask a server for.
 export { newToken, type TokenRequest, tooManyTokens } from "./service/access/new-token.ts";

@@ -6,7 +6,7 @@ import path from "node:path";
 import type { TestProject } from "vitest/node";
 
 const root = path.resolve(import.meta.dirname, "../../..");
-const folders = ["proto", "core", "coordination", "server", "client", "cli"] as const;
+const folders = ["proto", "core", "coordination", "client", "cli"] as const;
 
 export interface Tarball {
   /** Folder of the package under packages/. */

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, inject, test } from "vitest";
 
@@ -57,6 +57,26 @@ test.each(libraries)(
   },
 );
 
+// `changeset version` refuses a change that names a private package too.
+test("what waits for a release names only packages that are published", () => {
+  const published = inject("tarballs").map(
+    ({ folder }) =>
+      (
+        JSON.parse(readFileSync(path.join(root, "packages", folder, "package.json"), "utf8")) as {
+          name: string;
+        }
+      ).name,
+  );
+  const changes = path.join(root, ".changeset");
+  const named = readdirSync(changes)
+    .filter((file) => file.endsWith(".md"))
+    .flatMap((file) => {
+      const [, head = ""] = readFileSync(path.join(changes, file), "utf8").split("---\n");
+      return [...head.matchAll(/^"(.+)": /gm)].map(([, name]) => ({ file, name }));
+    });
+  expect(named.filter(({ name }) => !published.includes(name ?? ""))).toEqual([]);
+});
+
 describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, file }) => {
   const names = namesIn(file);
   const manifestText = output("tar", "-xzOf", file, "package/package.json");
@@ -68,7 +88,6 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
       client: /^dist\/(?:adapters\/)?\w+\.(?:cjs|d\.cts)$/,
       // What `idmint help TOPIC` prints, and what the server in it shows.
       cli: new RegExp(`^docs/[a-z-]+\\.md$|${CONSOLE.source}`),
-      server: CONSOLE,
       proto: /^buf\.yaml$|^proto\/[\w./-]+\.proto$/,
     };
     const isMore = more[folder] ?? /^$/;

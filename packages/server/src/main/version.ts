@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 
-/** The version of this package. */
+/** The version of `idmint`, which carries the server: of a bundle the folder's own, of sources that of the package beside this one. */
 export function serverVersion(): string {
-  // The path is the same from src/main and from dist/main.
-  const file = new URL("../../package.json", import.meta.url);
-  const { version } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
+  const isSource = import.meta.url.endsWith(".ts");
+  const file = isSource ? "../../../cli/package.json" : "../../package.json";
+  const { version } = JSON.parse(readFileSync(new URL(file, import.meta.url), "utf8")) as {
+    version: string;
+  };
   return version;
 }

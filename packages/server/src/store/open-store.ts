@@ -37,7 +37,7 @@ export type {
 } from "./shared/config.ts";
 export { UNSAFE_SETTINGS } from "./shared/backends.ts";
 export type { AcceptReport } from "@idmint/core/server";
-export type { Migration, MigrationReport } from "./shared/migration.ts";
+export type { MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
 export type { DatabaseStanding } from "./spread/fleet.ts";
 export type { SequenceSeen } from "./takeover/sequences.ts";

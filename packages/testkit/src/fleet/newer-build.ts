@@ -28,7 +28,7 @@ export function newerBuild(folder: string, version: string, step?: NewerStep): s
     }
   }
   symlinkSync(path.join(repository, "node_modules"), path.join(folder, "node_modules"));
-  change(path.join(folder, "packages/server/package.json"), /"version": "[^"]*"/u, () => {
+  change(path.join(folder, "packages/cli/package.json"), /"version": "[^"]*"/u, () => {
     return `"version": "${version}"`;
   });
   if (step !== undefined) {
