@@ -17,6 +17,14 @@ export interface Life {
   endedAt: number;
 }
 
+/** A call that was answered; `reason`: empty with ids. */
+export interface Call {
+  readonly server: FleetServer;
+  readonly tag: string;
+  readonly askedAt: number;
+  readonly reason: string;
+}
+
 interface Gift {
   readonly life: Life;
   readonly at: number;
@@ -66,14 +74,17 @@ export class Crew {
   readonly lives: Life[] = [];
   readonly said: string[] = [];
   readonly #fleet: Fleet;
+  readonly #heard: (call: Call) => void;
   readonly #calls: Promise<void>[] = [];
   readonly #added: FleetServer[] = [];
   readonly #stop = new AbortController();
   /** Servers that are to stay down. */
   readonly #down = new Set<FleetServer>();
 
-  constructor(fleet: Fleet) {
+  /** `heard` is told of every call. */
+  constructor(fleet: Fleet, heard: (call: Call) => void = () => undefined) {
     this.#fleet = fleet;
+    this.#heard = heard;
     for (const server of fleet.servers) {
       this.#lives(server);
       this.#call(server);
@@ -172,14 +183,17 @@ export class Crew {
   async #draw(server: FleetServer, tag: string, count: number): Promise<boolean> {
     const life = this.lifeOf(server);
     if (life === undefined) return false;
+    const askedAt = now();
     try {
       const { ids } = await server.api.generateIds({ tag, count, asList: true }, CALL_MS);
       for (const id of ids) this.given.add(tag, id, life);
       life.servedAt = Math.min(life.servedAt, now());
+      this.#heard({ server, tag, askedAt, reason: "" });
       return true;
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       if (error.reason === "INTERNAL") throw thrown;
+      this.#heard({ server, tag, askedAt, reason: error.reason });
       return false;
     }
   }

@@ -41,6 +41,8 @@ const MAX_GAP = 10_000;
 const SEEN_MS = 3_000;
 /** Until a server issues again: so long that only who hangs exceeds it. */
 const BACK_MS = 60_000;
+/** For an accept, on a machine that does much else. */
+const ACCEPT_MS = 120_000;
 
 interface Times {
   backedUpAt: number;
@@ -172,13 +174,18 @@ async function accept(
 ): Promise<Told | undefined> {
   crew.say(`accept --gap ${gap}`);
   const words = ["store", "accept", "--gap", String(gap), "--yes", "--json", ...acceptWords];
-  try {
-    const told = JSON.parse(await fleet.cli(...words)) as Told;
-    crew.say(`accepted: ${JSON.stringify(told.claims)}`);
-    return told;
-  } catch (error) {
-    if (mayDamage && String(error).includes("damaged")) return undefined;
-    throw error;
+  for (const end = now() + ACCEPT_MS; ;) {
+    try {
+      const told = JSON.parse(await fleet.cli(...words)) as Told;
+      crew.say(`accepted: ${JSON.stringify(told.claims)}`);
+      return told;
+    } catch (error) {
+      const text = String(error);
+      if (mayDamage && text.includes("damaged")) return undefined;
+      // A command that hears nothing in time is given again, as its exit code says.
+      if (!text.includes("exit code 4") || now() > end) throw error;
+      crew.say("the store did not answer: accept again");
+    }
   }
 }
 

@@ -12,6 +12,7 @@ import { until } from "../src/fleet/until.ts";
 import { type PairKind, TestPostgresPair } from "../src/postgres-pair.ts";
 import { EXPECTED } from "./chaos.ts";
 import { isLong, startFleet } from "./fleet-support.ts";
+import { recorded } from "./recorded.ts";
 
 const ROUNDS = isLong ? 10 : 2;
 /** Counted one by one in the store; a tag of segments; and one that is asked for only while the store is stuck. */
@@ -185,19 +186,6 @@ async function stalled({ pair, fleet }: Scene): Promise<void> {
   console.log(`issuing ${Math.round(await answersAgain(fleet, resumed))} ms after the stall`);
 }
 
-/** Waits until servers have recorded the standby and know themselves to be witnesses. */
-async function recorded({ pair }: Scene): Promise<void> {
-  await until(
-    "the standby is recorded",
-    async () => {
-      const [row] = await pair.primary.query("SELECT standbys FROM idmint.store");
-      return row?.["standbys"] !== "";
-    },
-    { withinMs: 60_000, everyMs: 200 },
-  );
-  await pause(2_000);
-}
-
 test(
   "a synchronous standby is accepted by itself, after cancelled waits and after a stall too, and no id repeats",
   { timeout: (ROUNDS * 60 + 120) * 1_000 },
@@ -205,7 +193,7 @@ test(
     const scene = await stage("synchronous");
     const { pair } = scene;
     for (let round = 1; round <= ROUNDS; round++) {
-      await recorded(scene);
+      await recorded(pair.primary);
       await (round % 2 === 1 ? cancelled(scene) : stalled(scene));
       await pair.primary.stop("kill");
       await pair.promote();
