@@ -128,8 +128,8 @@ test("the version guard compares ids within their period, also when one comes ag
 test("the version guard lets ids that were given back be granted again, and no others", () => {
   const guard = new VersionGuard();
   expect(guard.admitIds("t", ids(1n, 10))).toBe("new");
-  guard.giveBack("t", 4n);
-  guard.giveBack("t", 8n);
+  guard.giveBack("t", { from: 4n, to: 10n });
+  guard.giveBack("t", { from: 8n, to: 10n });
   expect(guard.admitIds("t", ids(3n, 5))).toBe("again");
   expect(guard.admitIds("t", ids(4n, 5))).toBe("new");
 });

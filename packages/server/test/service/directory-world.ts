@@ -69,7 +69,7 @@ export function setUp(store = new MemoryStore(), maxTags = 10) {
   const limits = { countAsList: 100, countAsSegments: 1_000 };
   const ids = new IdService({ directory, tokens, limits, ledger, counters });
   const call: Patience = { deadline: 10_000, signal: new AbortController().signal };
-  return { time, store, directory, ids, tickets, call };
+  return { time, store, guard, directory, ids, tickets, call };
 }
 
 export const settled = async (): Promise<void> => {

@@ -150,3 +150,20 @@ test("a tag that made room goes on with the ids it gave back", async () => {
   directory.admit(await store.getTags([gone]));
   expect(await takeOne(gone)).toBe(2n);
 });
+
+test("ids that a caller had straight from the store stay granted here when what is held below them is given back", async () => {
+  const { store, guard, directory, call } = setUp();
+  await store.createTag(SETTINGS);
+  const found = directory.find("orders", call);
+  await settled();
+  const { buffer } = await found;
+  await buffer?.next(call);
+  await settled();
+  // Of a caller that has seen all ids up to the floor elsewhere.
+  const [tag] = await store.getTags(["orders"]);
+  const floor = tag?.floor ?? 0n;
+  expect(await buffer?.take(5, call, floor)).toMatchObject([{ base: floor + 1n, count: 5 }]);
+  const { givenBack } = await directory.drain(new IdmintError("DRAINING", "over"));
+  expect(givenBack).toBe(0);
+  expect([...guard.claims()]).toEqual([{ tag: "orders", period: "", last: floor + 5n }]);
+});

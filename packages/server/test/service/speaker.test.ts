@@ -39,8 +39,8 @@ test("all that was granted and not given back is said, once for each ask", async
   grant("b", 1n, 9n, "2026-01-02");
   grant("a", 1n, 100n);
   grant("gone", 1n, 10n);
-  guard.giveBack("a", 61n);
-  guard.giveBack("gone", 1n);
+  guard.giveBack("a", { from: 61n, to: 100n });
+  guard.giveBack("gone", { from: 1n, to: 10n });
   speaker.saw(undefined);
   await settled();
   expect(said).toEqual([]);

@@ -78,7 +78,7 @@ export class Poller {
   async giveBack(unused: bigint): Promise<number> {
     const { tag, last: to, version } = this.#last;
     const from = to - unused + 1n;
-    this.#guard.giveBack(tag, from);
+    this.#guard.giveBack(tag, { from, to });
     const [givenBack = 0] = await this.store.giveBack([{ tag, from, to, version }]);
     return givenBack;
   }

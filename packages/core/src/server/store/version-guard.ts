@@ -143,11 +143,14 @@ export class VersionGuard {
     }
   }
 
-  /** The ids from `from` on may be granted again. To be called before the store hears of it. */
-  giveBack(tag: string, from: bigint): void {
+  /**
+   * The ids `from` … `to` may be granted again. To be called before the store hears of it. Where ids above them were granted
+   * here too, straight to a caller, the store takes nothing back, and all of it stays granted.
+   */
+  giveBack(tag: string, { from, to }: { readonly from: bigint; readonly to: bigint }): void {
     const known = this.#tags.get(tag);
     const granted = known?.granted;
-    if (known === undefined || granted === undefined || from > granted.last) return;
+    if (known === undefined || granted?.last !== to) return;
     known.granted = { ...granted, last: from - 1n };
   }
 
