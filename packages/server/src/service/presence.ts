@@ -124,6 +124,7 @@ export class Presence {
   acknowledged(parts: readonly StorePart[], sentAt: number): readonly Acknowledged[] {
     const now = this.#ports.clock.now();
     for (const part of parts) newcomerSaw(this.#newcomer, part, this.info, now);
+    this.#until = this.#untilIn(ONE);
     return parts
       .filter(({ isRenewed }) => isRenewed)
       .map(({ name }) => renewalAcknowledged(this.#state, name, sentAt, now));
@@ -134,7 +135,7 @@ export class Presence {
     // A store that nobody has proved yet gives this server no time.
     for (const one of acknowledged)
       if (isProvedIn(this.#newcomer, one.part)) pollObeyed(this.#state, one);
-    this.#until = issueUntil(this.#state, ONE);
+    this.#until = this.#untilIn(ONE);
     this.check();
   }
 
@@ -154,7 +155,7 @@ export class Presence {
     const now = clock.now();
     if (partsOf === undefined) return now < this.#until ? undefined : this.#refusal(tag, "");
     for (const part of partsOf(tag)) {
-      if (now >= issueUntil(this.#state, part)) return this.#refusal(tag, part);
+      if (now >= this.#untilIn(part)) return this.#refusal(tag, part);
     }
     return undefined;
   }
@@ -205,11 +206,20 @@ export class Presence {
     this.#ports.emit({ type: "hold-for-too-long", tag, holdForMs, maxOfflineMs });
   }
 
+  #isUnprovedIn(part: string): boolean {
+    return this.#newcomer.parts.has(part) && !isProvedIn(this.#newcomer, part);
+  }
+
+  /** An earlier life's time is good while the store does not answer. What answers, and was not proved, may have been put back since. */
+  #untilIn(part: string): number {
+    return this.#isUnprovedIn(part) ? -Infinity : issueUntil(this.#state, part);
+  }
+
   #refusal(tag: string, part: string): IdmintError {
     const which = part === "" ? "the store" : `database ${part} of the store`;
     const { maxOfflineMs } = this;
     const metadata = { tag, ...(part === "" ? {} : { database: part }) };
-    if (this.#newcomer.parts.has(part) && !isProvedIn(this.#newcomer, part)) {
+    if (this.#isUnprovedIn(part)) {
       const seconds = Math.ceil(this.#ports.proofPatienceMs / 1_000);
       const waits = `this server has just started, and waits until a server that knows ${which} has renewed its row there, for ${seconds} s at most; ask another server`;
       return new IdmintError("STORE_UNAVAILABLE", waits, {

@@ -1,6 +1,7 @@
 // Who may issue, of a store in several databases: whoever is heard in each that a tag may be in.
 import type { StorePart } from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
+import { nodeOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { Presence } from "../../src/service/presence.ts";
 import { MergedChanges } from "../../src/store/spread/merged-changes.ts";
@@ -8,21 +9,26 @@ import { Locator } from "../../src/store/spread/locator.ts";
 
 const MAX_OFFLINE_MS = 10_000;
 
-function presenceOn(time: FakeTime): Presence {
+function presenceOn(
+  time: FakeTime,
+  proofPatienceMs = 0,
+  earlier?: ConstructorParameters<typeof Presence>[1],
+): Presence {
   const node = { id: "own", instance: "own", version: "", zone: "", startedAtMs: 0 };
-  return new Presence({
+  const its = {
     node: { ...node, maxOfflineMs: MAX_OFFLINE_MS },
     firstCount: 0n,
-    proofPatienceMs: 0,
-    partsOf: (tag) => (tag === "leaving" ? ["a", "b"] : ["a"]),
+    proofPatienceMs,
+    partsOf: (tag: string) => (tag === "leaving" ? ["a", "b"] : ["a"]),
     clock: time,
     emit: () => undefined,
-  });
+  };
+  return new Presence(its, earlier);
 }
 
-function part(name: string): StorePart {
+function part(name: string, nodes?: StorePart["nodes"]): StorePart {
   const issuing = { isStopped: false, revision: 0n, stoppedAtMs: undefined };
-  const rest = { nodes: undefined, traffic: [], issuing } as const;
+  const rest = { nodes, traffic: [], issuing } as const;
   return { name, incarnation: `i-${name}`, revision: 1n, isRenewed: true, ...rest };
 }
 
@@ -69,4 +75,22 @@ test("a poll of several databases tells of each of them, under its own name", as
     ["a", true],
     ["b", true],
   ]);
+});
+
+test("a server that goes on for an earlier life issues until the store answers, and then what is proved", () => {
+  const time = new FakeTime();
+  const until = time.now() + MAX_OFFLINE_MS;
+  const presence = presenceOn(time, 1_000, { id: "own", parts: [["a", until]] });
+  expect(presence.refusalOf("at home")).toBeUndefined();
+  const hear = (renewals: bigint): void => {
+    const other = { ...nodeOf("other"), renewals, incarnation: "i-a", obeyed: 1n, traffic: 0n };
+    const nodes = [{ ...other, isProved: true }];
+    presence.obeyed(presence.acknowledged([part("a", nodes)], time.now()));
+  };
+  // The store may have been put back while this server did not run: the other one knows.
+  hear(5n);
+  expect(presence.refusalOf("at home")?.message).toContain("waits until a server that knows");
+  expect(presence.until.parts).toEqual([["a", until]]);
+  hear(6n);
+  expect(presence.refusalOf("at home")).toBeUndefined();
 });
