@@ -1,6 +1,7 @@
 import { MAX_ID } from "@idmint/core";
 import {
   acceptAsking,
+  ASK_MS,
   type Claim,
   type Claimant,
   type Claims,
@@ -21,8 +22,6 @@ import {
   settingsOf,
   type Suite,
 } from "./store-suite-support.ts";
-
-const ASK_MS = 60_000;
 
 /** A server that speaks, defaults filled in. */
 function claimantOf(id: string, more: Partial<Claimant> = {}): Claimant {
@@ -149,6 +148,33 @@ function askCases(suite: Suite): void {
     expect(claims?.claimants).toHaveLength(2);
     expect(claims?.claimants[1]).toEqual({ ...claimant, pages: 2, hasSpoken: true });
   });
+
+  suite(
+    "a server that runs again while it speaks takes nothing back of what was heard",
+    async (store) => {
+      for (const name of ["a", "b"]) await store.createTag(settingsOf(name));
+      await ask(store, "x");
+      const known = [of("a", 900n), of("b", 500n)];
+      // One goes on under its row in the middle of its speech, the other one after the end of it.
+      const [half, whole] = [
+        claimantOf("half", { sinceMs: 5 }),
+        claimantOf("whole", { sinceMs: 5 }),
+      ];
+      await say(store, "x", known, { claimant: half, isLast: false });
+      await say(store, "x", [], { claimant: whole });
+      const again = { sinceMs: 9, isWhole: false };
+      await say(store, "x", [of("b", 600n)], { claimant: { ...half, ...again } });
+      await say(store, "x", [], { claimant: { ...whole, ...again } });
+      const claimants = [
+        { ...half, ...again, pages: 1, hasSpoken: true },
+        { ...whole, pages: 1, hasSpoken: true },
+      ];
+      expect((await store.hearClaims("x")).claimants).toEqual(claimants);
+      expect((await take(store, "x")).claims).toMatchObject({ raised: 2, claimants });
+      const [a, b] = [await tagOf(store, "a"), await tagOf(store, "b")];
+      expect([a.floor, b.floor]).toEqual([900n, 600n]);
+    },
+  );
 }
 
 function takeCases(suite: Suite): void {

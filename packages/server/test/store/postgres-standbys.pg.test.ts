@@ -176,6 +176,33 @@ test("an asynchronous standby is never accepted by itself, whatever it has", asy
   expect((await granted(server.store, "t")).base).toBe(61n);
 });
 
+test("what servers said before a fail-over is not taken for what they say after it", async () => {
+  await using pair = await TestPostgresPair.start("asynchronous");
+  const config = configOf(pair);
+  await migrateStore(config, { dryRun: false });
+  const server = await Poller.open(config);
+  await server.store.createTag(settingsOf("t"));
+  await server.poll();
+  const ask = (nonce: string) => server.store.askForClaims(nonce, 60_000);
+  const take = (nonce: string) =>
+    server.store.accept(0n, undefined, undefined, undefined, { nonce, isTrusted: false });
+  expect(await ask("one")).toMatchObject({ outcome: "asked" });
+  await pair.caughtUp();
+  // The standby has the ask, and nothing of what follows.
+  await pair.stallStandby();
+  const base = await server.grant();
+  expect(await server.speak("one")).toBe("heard");
+  await pair.primary.stop("kill");
+  await pair.promote();
+  await until(async () => (await server.speak("one").catch(() => "")) === "not-asked");
+  expect(await reasonOf(take("one"))).toBe("STORE_UNAVAILABLE");
+  expect(await ask("two")).toMatchObject({ outcome: "asked" });
+  expect(await server.speak("two")).toBe("heard");
+  expect((await take("two")).claims).toMatchObject({ raised: 1 });
+  const [tag] = await server.store.getTags(["t"]);
+  expect(tag?.floor).toBeGreaterThanOrEqual(base);
+});
+
 async function reasonOrRefusal(store: Store): Promise<string> {
   const [grant] = await store.grant([wish("t")]);
   return grant?.outcome === "refused" ? grant.reason : "";

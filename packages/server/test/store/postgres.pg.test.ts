@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { IdmintError } from "@idmint/core";
-import { MAX_NODES, MAX_TRAFFIC, type Store } from "@idmint/core/server";
+import { ASK_MS, MAX_NODES, MAX_TRAFFIC, type Store } from "@idmint/core/server";
 import {
   granted,
   nodeRenewalOf,
@@ -267,5 +267,19 @@ test("a full list of weights makes room of rows that say nothing, or refuses", a
     expect(await database.query("SELECT count(*)::int AS n FROM idmint.traffic")).toMatchObject([
       { n: MAX_TRAFFIC },
     ]);
+  });
+});
+
+test("an ask from before the clock was set back keeps nobody from accepting", async () => {
+  await withStore(async (store, { database }) => {
+    expect(await store.askForClaims("one", ASK_MS)).toMatchObject({ outcome: "asked" });
+    const setBack = (ms: number) =>
+      database.query(`UPDATE idmint.ask SET expires_at_ms = expires_at_ms + ${ms}`);
+    // A small step, as time services make them, ends no ask.
+    await setBack(ASK_MS / 2);
+    expect(await store.askForClaims("two", ASK_MS)).toMatchObject({ outcome: "busy" });
+    await setBack(86_400_000);
+    expect(await store.askForClaims("two", ASK_MS)).toMatchObject({ outcome: "asked" });
+    expect((await store.hearClaims("one")).isStanding).toBe(false);
   });
 });

@@ -47,7 +47,8 @@ export function claim(database: MemoryDatabase, ...[said]: CallArgs["claim"]): C
   const known = ask.claimants.get(claimant.id);
   const pages = Math.max(known?.pages ?? 0, page + 1);
   const hasSpoken = isLast || known?.hasSpoken === true;
-  ask.claimants.set(claimant.id, { ...claimant, pages, hasSpoken });
+  const who = known?.hasSpoken === true ? known : claimant;
+  ask.claimants.set(claimant.id, { ...who, pages, hasSpoken });
   return "heard";
 }
 

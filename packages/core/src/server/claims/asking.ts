@@ -11,7 +11,7 @@ import {
   createAskState,
   heard,
 } from "./ask-state.ts";
-import type { ClaimStore, Hearing, TakenClaims } from "./ports.ts";
+import { ASK_MS, type ClaimStore, type Hearing, type TakenClaims } from "./ports.ts";
 
 /** How an accept is made. */
 export interface AcceptingOptions {
@@ -45,8 +45,6 @@ interface Servers {
   readonly servers: readonly AskedServer[];
 }
 
-/** How long an ask stands that its accept does not end. */
-const ASK_MS = 60_000;
 const LOOK_MS = 250;
 
 /**

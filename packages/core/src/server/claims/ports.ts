@@ -87,12 +87,14 @@ export interface TakenClaims {
  * 2. A claim is in the store before its page is `heard`, and an accept takes all that were heard: whoever claims shares the
  *    store's row, which an accept has for itself. Nobody who claims waits for it (`busy`).
  * 3. None of this waits for a standby, or asks whether settings are safe. Nothing rests on claims but an accept, which asks.
- * 4. Claims are dropped with their ask: by the accept that takes them, when it is withdrawn, and by the next ask.
+ * 4. What was heard of a claimant stands, also when it runs again under its row and says less. Who had not said all then is what it
+ *    says now.
+ * 5. Claims are dropped with their ask: by the accept that takes them, when it is withdrawn, and by the next ask.
  */
 export interface ClaimStore {
   /**
-   * Begins to ask, for `forMs` by the store's clock; every poll answers the nonce (StorePart.ask) meanwhile. An ask that is over
-   * gives way to the next one.
+   * Begins to ask, for `forMs` by the store's clock, at most ASK_MS; every poll answers the nonce (StorePart.ask) meanwhile. An ask
+   * that is over gives way to the next one.
    */
   askForClaims(nonce: string, forMs: number): Promise<Asked>;
   /** What was said so far. */
@@ -102,6 +104,9 @@ export interface ClaimStore {
   /** Ends the ask, if it is this one, and drops what was said. */
   withdrawAsk(nonce: string): Promise<void>;
 }
+
+/** How long an ask stands that nobody ends. One that would stand for twice as long is from before the clock was set back. */
+export const ASK_MS = 60_000;
 
 /** Most claims of one page. */
 export const MAX_CLAIMS = 1_000;

@@ -45,7 +45,11 @@ export class Speaker {
 
   /** A poll was answered. `nonce`: of the ask that stands; undefined: nobody asks. */
   saw(nonce: string | undefined): void {
-    if (nonce === undefined || this.#isSpeaking) return;
+    if (this.#isSpeaking) return;
+    if (nonce === undefined) {
+      this.#speech = undefined;
+      return;
+    }
     if (this.#speech?.nonce !== nonce) this.#speech = { nonce, pages: this.#pages(), next: 0 };
     if (this.#speech.next < this.#speech.pages.length) void this.#speak(this.#speech);
   }

@@ -77,24 +77,30 @@ export async function claim(
   const { keys } = etcd;
   return etcd.run(async (session) => {
     const own = keys.claimant(claimant.id);
-    const ranges = [{ key: keys.one("ask") }, { key: own }];
-    const [[ask] = [], [known] = []] = await session.read(ranges, ALLOWED);
+    const its = keys.claim(claimant.id, page);
+    const ranges = [{ key: keys.one("ask") }, { key: own }, { key: its }];
+    const [[ask] = [], [known] = [], [earlier] = []] = await session.read(ranges, ALLOWED);
     const standing = standingAsk(ask);
     if (ask === undefined || standing?.nonce !== nonce) return "not-asked";
-    const kept = await aboveFloors(session, claims);
+    const heard = new Map<string, Claim[]>();
+    // The same page as it was heard before, which a server that runs again under its row does not know.
+    for (const one of earlier === undefined ? [] : claimsFrom(earlier.value)) addTo(heard, one);
+    for (const one of await aboveFloors(session, claims)) addTo(heard, one);
     const before = known === undefined ? undefined : claimantFrom(known.value);
     const pages = Math.max(before?.pages ?? 0, page + 1);
     const hasSpoken = isLast || before?.hasSpoken === true;
     const { key, value } = ask;
     const { lease } = standing;
+    const who = before?.hasSpoken === true ? before : claimant;
+    const kept = [...heard.values()].flat();
     const said = jsonOf(kept.map(({ tag, period, last }) => [tag, period, String(last)]));
     const isHeard = await write(
       session,
       [{ key, value }],
       [
         { put: { key, value, lease } },
-        { put: { key: own, value: jsonOf({ ...claimant, pages, hasSpoken }), lease } },
-        { put: { key: keys.claim(claimant.id, page), value: said, lease } },
+        { put: { key: own, value: jsonOf({ ...who, pages, hasSpoken }), lease } },
+        { put: { key: its, value: said, lease } },
       ],
     );
     return isHeard ? "heard" : "not-asked";

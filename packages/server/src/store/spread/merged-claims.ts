@@ -44,8 +44,9 @@ export function spreadClaims(
       const answers = await inAll((store, name) =>
         store.claim({ ...said, claims: places.get(name) ?? [] }),
       );
-      if (answers.includes("not-asked")) return "not-asked";
-      return answers.includes("busy") ? "busy" : "heard";
+      // An accept begins with the first database: where that asks, the others are about to.
+      if (answers[0] === "not-asked") return "not-asked";
+      return answers.every((answer) => answer === "heard") ? "heard" : "busy";
     },
     withdrawAsk,
   };

@@ -206,7 +206,8 @@ CREATE TABLE idmint.node (
 CREATE TABLE idmint.ask (
   singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
   nonce text NOT NULL,
-  expires_at_ms bigint NOT NULL
+  expires_at_ms bigint NOT NULL,
+  identity text NOT NULL
 );
 
 CREATE TABLE idmint.claimant (

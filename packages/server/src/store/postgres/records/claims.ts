@@ -1,4 +1,5 @@
 import {
+  ASK_MS,
   type Asked,
   type AskedClaims,
   type CallArgs,
@@ -15,7 +16,7 @@ import {
 import { otherPeriodsText } from "../../shared/period.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../../shared/tag-row.ts";
 import type { Connections, Session } from "../connections.ts";
-import { NOW_MS } from "../identity.ts";
+import { NOW_MS, PRESENT_IDENTITY } from "../identity.ts";
 
 /**
  * What servers claim before an accept (ClaimStore of core).
@@ -29,14 +30,19 @@ import { NOW_MS } from "../identity.ts";
  */
 const LOCAL = `commit_level AS MATERIALIZED (SELECT set_config('synchronous_commit', 'local', true) AS level)`;
 
-/** SQL: the nonce of the ask that stands; null: there is none. */
-export const STANDING_ASK: string = `(SELECT a.nonce FROM idmint.ask AS a WHERE a.expires_at_ms > ${NOW_MS})`;
+/** A standby that is promoted may have an ask and lack what was said to it, so an ask stands where it was begun. */
+const STANDS_HERE = `a.identity = ${PRESENT_IDENTITY}`;
 
+/** SQL: the nonce of the ask that stands; null: there is none. */
+export const STANDING_ASK: string = `(SELECT a.nonce FROM idmint.ask AS a WHERE a.expires_at_ms > ${NOW_MS} AND ${STANDS_HERE})`;
+
+// An ask that is over gives way, one of another history too, and one from before the clock was set back.
 const ASK = `WITH ${LOCAL}, asked AS (
-  INSERT INTO idmint.ask AS a (nonce, expires_at_ms)
-  SELECT $1, ${NOW_MS} + $2::bigint FROM commit_level AS c WHERE c.level <> ''
-  ON CONFLICT (singleton) DO UPDATE SET nonce = excluded.nonce, expires_at_ms = excluded.expires_at_ms
-    WHERE a.expires_at_ms <= ${NOW_MS}
+  INSERT INTO idmint.ask AS a (nonce, expires_at_ms, identity)
+  SELECT $1, ${NOW_MS} + $2::bigint, ${PRESENT_IDENTITY} FROM commit_level AS c WHERE c.level <> ''
+  ON CONFLICT (singleton) DO UPDATE
+    SET nonce = excluded.nonce, expires_at_ms = excluded.expires_at_ms, identity = excluded.identity
+    WHERE a.expires_at_ms <= ${NOW_MS} OR a.identity <> excluded.identity OR a.expires_at_ms > ${NOW_MS} + ${2 * ASK_MS}
   RETURNING nonce
 ), no_claimant AS (DELETE FROM idmint.claimant WHERE EXISTS (SELECT FROM asked)
 ), no_claim AS (DELETE FROM idmint.claim WHERE EXISTS (SELECT FROM asked))
@@ -47,7 +53,7 @@ const CLAIMANTS = `(SELECT coalesce(json_agg(json_build_object('id', c.id, 'inst
   'since_ms', c.since_ms, 'whole', c.whole, 'pages', c.pages, 'spoken', c.spoken) ORDER BY c.id), '[]')
   FROM idmint.claimant AS c WHERE c.nonce = $1)`;
 
-const HEAR = `SELECT EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1) AS is_standing, ${CLAIMANTS} AS claimants,
+const HEAR = `SELECT EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE}) AS is_standing, ${CLAIMANTS} AS claimants,
   (SELECT coalesce(json_agg(json_build_object('id', n.id, 'instance', n.instance, 'address', n.address,
     'renewals', n.renewals::text)), '[]') FROM idmint.node AS n) AS nodes`;
 
@@ -55,7 +61,7 @@ const HEAR = `SELECT EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1) AS 
 // and last ids in the order of their keys, so that two who claim do not wait for each other in a ring.
 const CLAIM = `WITH ${LOCAL}, standing AS MATERIALIZED (
   SELECT a.nonce FROM idmint.store AS s CROSS JOIN idmint.ask AS a CROSS JOIN commit_level AS c
-  WHERE a.nonce = $1 AND c.level <> '' FOR SHARE OF s, a SKIP LOCKED
+  WHERE a.nonce = $1 AND ${STANDS_HERE} AND c.level <> '' FOR SHARE OF s, a SKIP LOCKED
 ), said AS (
   INSERT INTO idmint.claim AS k (nonce, tag, period, last)
   SELECT a.nonce, w.tag, w.period, w.last FROM standing AS a
@@ -67,10 +73,12 @@ const CLAIM = `WITH ${LOCAL}, standing AS MATERIALIZED (
 ), who AS (
   INSERT INTO idmint.claimant AS k (nonce, id, instance, address, since_ms, whole, pages, spoken)
   SELECT a.nonce, $2, $3, $4, $5::bigint, $6::boolean, $7::integer + 1, $8::boolean FROM standing AS a
-  ON CONFLICT (nonce, id) DO UPDATE SET pages = greatest(k.pages, excluded.pages), spoken = k.spoken OR excluded.spoken
+  ON CONFLICT (nonce, id) DO UPDATE SET pages = greatest(k.pages, excluded.pages), spoken = k.spoken OR excluded.spoken,
+    since_ms = CASE WHEN k.spoken THEN k.since_ms ELSE excluded.since_ms END,
+    whole = CASE WHEN k.spoken THEN k.whole ELSE excluded.whole END
   RETURNING id
 )
-SELECT EXISTS (SELECT FROM who) AS is_heard, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1) AS is_asked`;
+SELECT EXISTS (SELECT FROM who) AS is_heard, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE}) AS is_asked`;
 
 const WITHDRAW = `WITH ${LOCAL}, withdrawn AS (
   DELETE FROM idmint.ask AS a USING commit_level AS c WHERE a.nonce = $1 AND c.level <> '' RETURNING a.nonce
@@ -162,7 +170,7 @@ export async function withdrawAsk(connections: Connections, nonce: string): Prom
   await one(connections, WITHDRAW, [nonce]);
 }
 
-const TAKE = `SELECT ${NOW_MS} AS store_now, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1) AS is_standing,
+const TAKE = `SELECT ${NOW_MS} AS store_now, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE}) AS is_standing,
   ${CLAIMANTS} AS claimants, k.tag, k.claims, ${TAG_COLUMNS.map((column) => `t.${column}`).join(", ")}
 FROM idmint.store AS s LEFT JOIN (
   SELECT c.tag, json_agg(json_build_object('tag', c.tag, 'period', c.period, 'last', c.last::text)) AS claims

@@ -1,5 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import {
+  ASK_MS,
   type Asked,
   type AskedClaims,
   type CallArgs,
@@ -29,7 +30,8 @@ const CLAIM = `INSERT INTO claim AS c (tag, period, last) SELECT ?1, ?2, ?3
   WHERE NOT EXISTS (SELECT 1 FROM tag WHERE name = ?1 AND coalesce(period_start, '') = ?2 AND floor >= ?3)
   ON CONFLICT (tag, period) DO UPDATE SET last = excluded.last WHERE c.last < excluded.last`;
 const SPEAK = `INSERT INTO claimant AS c (id, instance, address, since_ms, whole, pages, spoken) VALUES (?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET pages = max(c.pages, excluded.pages), spoken = max(c.spoken, excluded.spoken)`;
+  ON CONFLICT (id) DO UPDATE SET pages = max(c.pages, excluded.pages), spoken = max(c.spoken, excluded.spoken),
+    since_ms = iif(c.spoken, c.since_ms, excluded.since_ms), whole = iif(c.spoken, c.whole, excluded.whole)`;
 const CLAIMS = "SELECT tag, period, last FROM claim ORDER BY tag, period";
 const RAISE = "UPDATE tag SET floor = ?, other_periods = ? WHERE name = ?";
 
@@ -69,9 +71,9 @@ export function askForClaims(
   return write(database, deadlineMs, (transaction) => {
     const nowMs = Math.floor(database.now());
     const standing = transaction.get(STANDING, nowMs);
-    if (standing !== undefined) {
-      return { outcome: "busy", forMs: Number(standing["expires_at_ms"]) - nowMs };
-    }
+    const leftMs = Number(standing?.["expires_at_ms"] ?? nowMs) - nowMs;
+    // Beyond that it was asked before the clock was set back.
+    if (leftMs > 0 && leftMs <= 2 * ASK_MS) return { outcome: "busy", forMs: leftMs };
     endAsks(transaction);
     transaction.run(ASK, nonce, nowMs + forMs);
     return { outcome: "asked", hearing: hearingOf(transaction, nonce) };
