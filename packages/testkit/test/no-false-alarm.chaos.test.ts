@@ -83,6 +83,7 @@ class Watch {
 
   /** What must be true at the end of anything. */
   async expectNoAlarm(): Promise<void> {
+    expect(this.alarms).toEqual([]);
     expect(await this.allIssue()).toBeLessThan(BACK_MS);
     await this.end();
     const { given, lives } = this.crew;
