@@ -21,17 +21,23 @@ const READ = ["revision", "traffic", "issuing", "ask"] as const;
 
 const NOT_RENEWED = { isRenewed: false, refusesWrites: "" };
 
-/** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
+/**
+ * What changed since a revision, read from one snapshot; before that the server's row is renewed.
+ *
+ * INVARIANT: whoever renews its row has proved the store, for a server that starts takes that for a proof. So tags are looked
+ * at first, and one that shows that the store went back leaves the row as it is.
+ */
 export async function changes(etcd: Etcd, query: Query): Promise<StoreChanges> {
   // In the turn in which the query was made.
   const { lowered } = etcd;
   return etcd.run(async (session) => {
     const { renewal } = query;
+    const lost = await behind(session, query, lowered);
     const { isRenewed, refusesWrites } =
-      renewal === undefined ? NOT_RENEWED : await renew(session, renewal);
+      renewal === undefined || lost.some(isProof) ? NOT_RENEWED : await renew(session, renewal);
     for (let attempt = 1; ; attempt++) {
       try {
-        const answer = await poll(session, query, isRenewed, lowered);
+        const answer = await poll(session, query, isRenewed, lost);
         return { ...answer, refusesWrites, warning: joined([refusesWrites, answer.warning ?? ""]) };
       } catch (error) {
         // The snapshot was compacted under the poll.
@@ -46,7 +52,7 @@ async function poll(
   session: Session,
   query: Query,
   isRenewed: boolean,
-  lowered: number,
+  lost: readonly BehindTag[],
 ): Promise<StoreChanges> {
   const { etcd, keys } = session;
   const { since, limit } = query;
@@ -82,7 +88,6 @@ async function poll(
     await markWentBack(session, standing);
   }
   const { incarnation } = record;
-  const lost = await behind(session, query, lowered);
   // What was seen before an accept shows nothing of what was accepted.
   const mayMark = fenced === "" && query.renewal?.incarnation === incarnation;
   if (mayMark) await markBehind(session, standing, lost);
@@ -129,6 +134,10 @@ interface BehindTag {
   readonly modRevision: string;
 }
 
+function isProof({ loss }: BehindTag): boolean {
+  return loss !== "";
+}
+
 /** `lowered`: give-backs that this process had begun when the query was made. */
 async function behind(
   session: Session,
@@ -158,7 +167,7 @@ async function markBehind(
   standing: Standing,
   lost: readonly BehindTag[],
 ): Promise<void> {
-  const first = lost.find(({ loss }) => loss !== "");
+  const first = lost.find(isProof);
   if (first === undefined) return;
   const { tag, loss, modRevision } = first;
   await mark(session, standing, loss, { key: session.keys.tag(tag), modRevision });

@@ -171,6 +171,21 @@ test("a floor that was set back by hand marks the store, also after others raise
     expect((await server.poll()).behind).toEqual([]);
   }));
 
+test("who finds a tag lower renews no row, which a server that starts would take for a proof", () =>
+  withServer(async ({ harness, server }) => {
+    for (let grants = 0; grants < 5; grants++) await server.grant("t");
+    expect(isRenewed(await server.poll())).toBe(true);
+    const { gateway, config } = harness;
+    const rows = async () => gateway.under(`${config.prefix}node/`);
+    const before = await rows();
+    await setByHand(harness, "t", { floor: "10" });
+    expect(isRenewed(await server.poll())).toBe(false);
+    expect(await rows()).toEqual(before);
+    await server.store.accept(1_000n);
+    // Its versions are compared no more once it knows the new history.
+    expect([await server.poll(), await server.poll()].map(isRenewed)[1]).toBe(true);
+  }));
+
 test("so does one of a period that ended", () =>
   withServer(async ({ harness, server }) => {
     const periods = { unit: "DAY", timeZone: "UTC", keepForMs: YEARS_MS } as const;
