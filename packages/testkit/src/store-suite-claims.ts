@@ -22,6 +22,7 @@ import {
   settingsOf,
   type Suite,
 } from "./store-suite-support.ts";
+import { snowflakeOf } from "./worker-suite.ts";
 
 /** A server that speaks, defaults filled in. */
 function claimantOf(id: string, more: Partial<Claimant> = {}): Claimant {
@@ -53,6 +54,10 @@ function daily(name: string) {
   return sequenceOf(name, { periods: { unit: "DAY", timeZone, keepForMs: 86_400_000 } });
 }
 
+function flake(name: string) {
+  return snowflakeOf(name, { place: { registry: "STORE" } });
+}
+
 async function ask(store: Store, nonce: string): Promise<void> {
   expect(await store.askForClaims(nonce, ASK_MS)).toMatchObject({ outcome: "asked" });
 }
@@ -77,6 +82,7 @@ async function tagOf(store: Store, name: string) {
 export function claimCases(suite: Suite): void {
   askCases(suite);
   takeCases(suite);
+  madeAgainCases(suite);
   periodCases(suite);
   manyCases(suite);
 }
@@ -254,6 +260,30 @@ function takeCases(suite: Suite): void {
     await store.createTag(daily("daily"));
     expect((await grantedOf(store, "daily")).base).toBe(20n);
   });
+}
+
+function madeAgainCases(suite: Suite): void {
+  suite(
+    "a tag that is made after an accept is of an epoch that no history of before had",
+    async (store) => {
+      await store.createTag(settingsOf("t"));
+      await store.accept(0n);
+      const { epoch } = await tagOf(store, "t");
+      const made = await store.createTag(settingsOf("later"));
+      expect(made.epoch).toBeGreaterThanOrEqual(epoch);
+      await store.accept(0n);
+      // Within the same second too.
+      const again = await store.createTag(settingsOf("later still"));
+      expect(again.epoch).toBeGreaterThan(made.epoch);
+      // Workers of a tag that was lost may have time left, as those of a tag that is there.
+      const { floor } = await store.createTag(flake("kept"));
+      await store.accept(0n);
+      const { floor: least } = await tagOf(store, "kept");
+      const lost = await store.createTag(flake("lost"));
+      expect(lost.floor).toBeGreaterThan(floor);
+      expect(lost.floor).toBeGreaterThan(least - (2_000n << 18n));
+    },
+  );
 }
 
 function periodCases(suite: Suite): void {

@@ -3,6 +3,7 @@ import {
   type ClaimsAnswer,
   type Store,
   type StoreChanges,
+  type Tag,
   VersionGuard,
 } from "@idmint/core/server";
 import { granted } from "@idmint/testkit/store-suite";
@@ -72,6 +73,11 @@ export class Poller {
     this.#guard.admitIds(tag, { epoch, first: base, last, period: period?.start ?? "" });
     this.#last = { tag, last, version: grant.version };
     return base;
+  }
+
+  /** A lookup brought a record. */
+  saw(tag: Tag | undefined): void {
+    if (tag !== undefined) this.#guard.observe(tag.name, tag);
   }
 
   /** Gives the last ids of the last grant back. */

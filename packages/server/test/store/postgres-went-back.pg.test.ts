@@ -159,3 +159,23 @@ async function until<T>(ask: () => Promise<T>): Promise<T> {
     }
   }
 }
+
+test("a tag that is made again after an accept is not taken for one of its name that the store lost", () =>
+  withServer(async ({ harness, server }) => {
+    for (let grants = 0; grants < 5; grants++) await server.grant();
+    expect(fencedIn(await server.poll())).toBe("");
+    // The backup that is put back is of before the tag, and this server is silent while it is accepted.
+    await harness.database.query("DELETE FROM idmint.tag");
+    const operator = await harness.open();
+    try {
+      await operator.accept(0n);
+      expect(fencedIn(await server.poll())).toBe("");
+      server.saw(await operator.createTag(settingsOf("t")));
+      for (let polls = 0; polls < 2; polls++) {
+        const { behind, fenced } = await server.poll();
+        expect([behind, fenced]).toEqual([[], ""]);
+      }
+    } finally {
+      await operator.close();
+    }
+  }));

@@ -65,6 +65,9 @@ export function accept(
   database.newIncarnation();
   addLostNodes(database, maxOfflineMs);
   database.acceptedIdentity = database.identity;
+  const seconds = BigInt(Math.floor(database.now() / 1_000));
+  const { firstEpoch } = database;
+  database.firstEpoch = firstEpoch >= seconds ? firstEpoch + 1n : seconds;
   // Of all rows as they were: each change puts its row to the end.
   const rows = [...database.rows.values()];
   for (const old of rows) {
@@ -75,7 +78,6 @@ export function accept(
         ? acceptedFloor(row.kind, { ...row, floor: raised }, database.now())
         : raised;
     // Above any epoch the tag may have had before the store went back.
-    const seconds = BigInt(Math.floor(database.now() / 1_000));
     const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
     const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
     change(database, { ...row, floor, generation, version: row.version + 1n, epoch });

@@ -34,6 +34,7 @@ export interface MemorySnapshot {
   readonly access: Access;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
+  readonly firstEpoch: bigint;
 }
 
 /** A row of the ledger, and when it was stored. */
@@ -76,6 +77,8 @@ export class MemoryDatabase {
   /** What the store is; a fail-over or a restored file makes it another one. */
   identity = "identity-1";
   acceptedIdentity = "identity-1";
+  /** Of tags that have no row. */
+  firstEpoch = 1n;
   /** Added to the wall clock, so that a test can move it. */
   clockOffsetMs = 0;
   #named = 1;
@@ -94,7 +97,15 @@ export class MemoryDatabase {
     const ledgerForgotten = new Map(this.ledgerForgotten);
     const ledger = [...this.ledger];
     const { revision, incarnation, acceptedIdentity, traffic, issuing, access } = this;
-    const history = { revision, incarnation, acceptedIdentity, ledger, ledgerForgotten };
+    const { firstEpoch } = this;
+    const history = {
+      revision,
+      incarnation,
+      acceptedIdentity,
+      firstEpoch,
+      ledger,
+      ledgerForgotten,
+    };
     return { rows, periods, workers, nodes, traffic, issuing, access, marks, audit, ...history };
   }
 
@@ -114,6 +125,7 @@ export class MemoryDatabase {
     this.access = snapshot.access;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
+    this.firstEpoch = snapshot.firstEpoch;
   }
 
   /** Moves the periods of all rows, present and ended, by whole days: as if the clock had gone the other way. */

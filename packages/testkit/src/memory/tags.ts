@@ -1,7 +1,13 @@
 // The tags of a MemoryStore, as operators see them.
 import { isDeepStrictEqual } from "node:util";
 import { assertNoViolations, IdmintError, invalidField } from "@idmint/core";
-import { type CallArgs, type EndedPeriod, firstIdOf, type Tag } from "@idmint/core/server";
+import {
+  type CallArgs,
+  type EndedPeriod,
+  firstIdOf,
+  type Tag,
+  type TagSettings,
+} from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 import { countsInRedis, periodsOf } from "./periods.ts";
 import { assertAccepted, change, existing, listPeriod, remembered } from "./rows.ts";
@@ -13,6 +19,7 @@ import {
   slotsKept,
   unplaced,
 } from "./rules.ts";
+import { acceptedFloor } from "./worker-leases.ts";
 
 export function createTag(
   database: MemoryDatabase,
@@ -28,7 +35,7 @@ export function createTag(
     });
   }
   if (old !== undefined) assertFloorHolds(old, settings.kind);
-  const start = firstIdOf(settings.kind) - 1n;
+  const start = firstIdOfNew(database, old, settings);
   const floor = old !== undefined && old.floor > start ? old.floor : start;
   if (floor > settings.ceiling)
     throw invalidField("tag.ceiling", `is below the old floor ${floor}`);
@@ -42,7 +49,7 @@ export function createTag(
     ...(old?.otherPeriods === undefined ? {} : { otherPeriods: old.otherPeriods }),
     generation: old === undefined ? 0n : old.generation + 1n,
     version: old === undefined ? 0n : old.version + 1n,
-    epoch: old === undefined ? 1n : old.epoch + 1n,
+    epoch: old === undefined ? database.firstEpoch : old.epoch + 1n,
     revision: 0n,
     createdAtMs: database.now(),
     updatedAtMs: 0,
@@ -169,4 +176,15 @@ export function setTagState(
   const row = existing(database, name, expectedRevision);
   if (row.state === state) return row;
   return change(database, { ...row, state, epoch: row.epoch + 1n }, options);
+}
+
+/** Below the first id. Workers of a tag that the store lost with its history may still use their time. */
+function firstIdOfNew(
+  { firstEpoch }: MemoryDatabase,
+  old: Tag | undefined,
+  { kind }: TagSettings,
+): bigint {
+  const floor = firstIdOf(kind) - 1n;
+  if (old !== undefined || firstEpoch === 1n || kind.kind !== "snowflake") return floor;
+  return acceptedFloor(kind, { floor }, Number(firstEpoch) * 1_000);
 }

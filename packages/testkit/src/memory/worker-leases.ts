@@ -86,7 +86,11 @@ export function listWorkers(
 }
 
 /** The floor of a snowflake tag after an accept: above all that a lost history may have reserved. */
-export function acceptedFloor({ layout }: SnowflakeKind, row: Tag, nowMs: number): bigint {
+export function acceptedFloor(
+  { layout }: SnowflakeKind,
+  row: Pick<Tag, "floor">,
+  nowMs: number,
+): bigint {
   const { timeBits, extensionBits, dataCenterBits, workerBits, sequenceBits } = layout;
   const low = BigInt(extensionBits + dataCenterBits + workerBits + sequenceBits);
   const tick = BigInt(Math.max(0, tickAt(layout, nowMs + MAX_LOST_LEAD_MS) + 1));

@@ -28,7 +28,8 @@ import { valueOfRecord } from "./session/rows.ts";
  * - What servers claimed is taken after periods have begun and before the gap is added (see claims.ts). The transaction that closes
  *   the store ends the ask as it was read.
  * - Epochs and the generation go above any that the lost history had. They are raised by one or to the present time in
- *   seconds since 1970, whichever is more: the lost history counted from a lower number in steps of one.
+ *   seconds since 1970, whichever is more: the lost history counted from a lower number in steps of one. Epochs of tags that are
+ *   made later begin with the generation.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.

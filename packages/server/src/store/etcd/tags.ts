@@ -24,7 +24,7 @@ import type { Op } from "./cluster/protocol.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
 import { keptFrom, readRows } from "./session/kept-rows.ts";
 import { endPeriod } from "./periods.ts";
-import { tagFrom, valueOfTag } from "./session/rows.ts";
+import { recordFrom, tagFrom, valueOfTag } from "./session/rows.ts";
 
 /**
  * One change by an operator.
@@ -45,11 +45,14 @@ async function change(
     etcd.alone([name], session.deadlineMs, async () => {
       for (let round = 0; ; round++) {
         if (round > 0) await session.afterConflict(round);
-        const ranges = [{ key: keys.tag(name) }, { key: keys.one("revision") }];
-        const [[kv] = [], [counter] = []] = await session.read(ranges);
+        const ranges = [keys.tag(name), keys.one("revision"), keys.one("store")];
+        const read = await session.read(ranges.map((key) => ({ key })));
+        const [[kv] = [], [counter] = [], [store] = []] = read;
         const { tag: old, modRevision } = keptFrom(kv);
         const revision = BigInt(counter?.value.toString() ?? "0") + 1n;
-        const stamp = { revision, nowMs: etcd.now() };
+        const { generation } = recordFrom(store?.value ?? Buffer.of());
+        const firstEpoch = generation > 0n ? generation : 1n;
+        const stamp = { revision, nowMs: etcd.now(), firstEpoch };
         const decision = decide(old, stamp);
         if (!decision.changed) return decision;
         const { tag } = decision;

@@ -64,6 +64,7 @@ const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
 const OWN_WORKERS = "UPDATE idmint.worker SET written_by = pg_current_xact_id()::xid";
 const RECORD = `UPDATE idmint.store SET
   identity = ${PRESENT_IDENTITY}, store_id = coalesce($3, store_id), standbys = '', incarnation = $1, revision = revision + greatest(1, $2::bigint),
+  first_epoch = greatest(first_epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
   written_by = pg_current_xact_id()::xid`;
 
 /**
@@ -71,7 +72,7 @@ const RECORD = `UPDATE idmint.store SET
  *
  * INVARIANTS
  * - Epochs go above any that the lost history had. They are raised by one or to the present time in seconds since 1970,
- *   whichever is more: the lost history counted from a lower number in steps of one.
+ *   whichever is more: the lost history counted from a lower number in steps of one. Those of tags that are made later begin there.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.

@@ -37,7 +37,7 @@ const T_COLUMNS = TAG_COLUMNS.map((column) => `t.${column}`).join(", ");
 const PLACES = TAG_COLUMNS.map((_, index) => `$${index + 1}`).join(", ");
 const EXCLUDED = TAG_COLUMNS.map((column) => `${column} = excluded.${column}`).join(", ");
 
-const LOCK_STORE = `SELECT ${STORE_ROW}, s.member, s.members, s.fleet_id
+const LOCK_STORE = `SELECT ${STORE_ROW}, s.first_epoch, s.member, s.members, s.fleet_id
   FROM idmint.store AS s FOR UPDATE`;
 const LOCK_TAG = `SELECT ${T_COLUMNS}, t.moved_to, t.moving, ${TAG_IS_OURS} AS is_ours FROM idmint.tag AS t WHERE t.name = $1 FOR UPDATE`;
 const WRITE_TAG = `INSERT INTO idmint.tag (${COLUMNS}, moved_to, moving, written_by)
@@ -51,6 +51,7 @@ interface StoreRow extends MembershipRow, IssuingRow {
   readonly incarnation: string;
   readonly fenced: string;
   readonly revision: string;
+  readonly first_epoch: string;
   readonly now_ms: string;
 }
 
@@ -157,7 +158,9 @@ export async function lockStore(
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.fenced !== "") throw storeWentBack(store.fenced);
   assertMembership(membershipFromRow(store), place);
-  const stamp = { revision: BigInt(store.revision) + 1n, nowMs: Number(store.now_ms) };
+  const revision = BigInt(store.revision) + 1n;
+  const firstEpoch = BigInt(store.first_epoch);
+  const stamp = { revision, nowMs: Number(store.now_ms), firstEpoch };
   return { stamp, incarnation: store.incarnation, issuing: issuingFromRow(store) };
 }
 

@@ -33,11 +33,17 @@ import {
   MAX_PERIODS_AHEAD,
   withPeriod,
 } from "./period.ts";
+import { acceptedFloor } from "./worker-pool.ts";
 
 /** The stamp of an operator's change: the store's next revision, and the time by the store's clock. */
 export interface Stamp {
   readonly revision: bigint;
   readonly nowMs: number;
+  /**
+   * The first epoch of a tag that has no row. An accept puts it above all that the lost history gave out, since a tag of the same
+   * name may have been in that. Absent, and 1: the store was never accepted anew.
+   */
+  readonly firstEpoch?: bigint;
 }
 
 /** The row to write. `changed` is false when the row stays as it is, without a new revision. */
@@ -70,7 +76,10 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
   const first = firstIdOf(settings.kind) - 1n;
   const times = { revision: stamp.revision, updatedAtMs: stamp.nowMs, createdAtMs: stamp.nowMs };
   if (row === undefined) {
-    const fresh = { state: "ACTIVE", floor: first, version: 0n, epoch: 1n } as const;
+    const { firstEpoch: epoch = 1n } = stamp;
+    // Epochs are seconds once a store was accepted: what was reserved for workers of a lost tag ends soon after that.
+    const floor = epoch > 1n ? acceptedFloor(settings.kind, first, Number(epoch) * 1_000) : first;
+    const fresh = { state: "ACTIVE", floor, version: 0n, epoch } as const;
     const none = { periodStart: "", generation: 0n };
     return { tag: { ...settings, ...fresh, ...none, ...times }, changed: true };
   }

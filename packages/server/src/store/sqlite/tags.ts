@@ -82,14 +82,16 @@ function change(
 ): Decision {
   return database.write(deadlineMs, (transaction) => {
     const old = readTag(transaction, name);
-    const revision = (readStoreRow(transaction)?.revision ?? 0n) + 1n;
-    const decision = decide(old, { revision, nowMs: database.now() }, transaction);
+    const { revision: before = 0n, generation = 0n } = readStoreRow(transaction) ?? {};
+    const revision = before + 1n;
+    const firstEpoch = generation > 0n ? generation : 1n;
+    const decision = decide(old, { revision, nowMs: database.now(), firstEpoch }, transaction);
     if (!decision.changed) return decision;
     const { tag } = decision;
-    const before = old === undefined ? 0n : old.version + old.revision;
+    const counted = old === undefined ? 0n : old.version + old.revision;
     transaction.run(WRITE, ...valuesOfTag(tag));
     transaction.run(TAKE_REVISION, revision);
-    const changes = tag.version + tag.revision - before;
+    const changes = tag.version + tag.revision - counted;
     countChanges(transaction, changes, tag.floor - (old?.floor ?? 0n));
     if (by !== undefined) addAudit(transaction, tagChanged(by, old, tag));
     return decision;

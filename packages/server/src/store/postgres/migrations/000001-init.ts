@@ -134,6 +134,7 @@ CREATE TABLE idmint.store (
   standbys text NOT NULL DEFAULT '',
   issuing_revision bigint NOT NULL DEFAULT 0 CHECK (issuing_revision >= 0),
   stopped_at_ms bigint,
+  first_epoch bigint NOT NULL DEFAULT 1 CHECK (first_epoch >= 1),
   written_by xid NOT NULL
 );
 
