@@ -15,21 +15,20 @@ import { schemaMismatch } from "../shared/failures.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Said } from "./claims.ts";
-import type { Compare, KeyValue, Op } from "./cluster/protocol.ts";
-import { endPeriod, forgetPeriods, positionOf } from "./periods.ts";
-import type { Session } from "./session/etcd.ts";
+import type { Compare, KeyValue, Op, Range } from "./cluster/protocol.ts";
+import { endPeriod, positionOf } from "./periods.ts";
+import { MAX_OPS, type Session } from "./session/etcd.ts";
 import { next } from "./session/keys.ts";
+import { inLanes } from "./session/lanes.ts";
 import { tagFrom, valueOfTag } from "./session/rows.ts";
 import { recordChange } from "./tags.ts";
 
 const ALLOWED = { fenced: "allow" } as const;
 
 /** Tags that are read at once. */
-const PAGE = 1_000;
-/** Tags of one transaction; each takes up to four operations. */
-const TAGS = 25;
-/** Transactions at once. */
-const AT_ONCE = 8;
+const PAGE = 2_000;
+/** Keys that are removed at once: etcd does nothing else meanwhile. */
+const REMOVED = 5_000;
 const MAX_NAMED = 5;
 
 /** How tags are raised. */
@@ -70,15 +69,23 @@ function readable(value: Buffer): Tag | undefined {
   }
 }
 
+/** All tags. The next page is read while one is worked on. */
 async function* pagesOfTags(
   session: Session,
 ): AsyncGenerator<readonly KeyValue[], void, undefined> {
-  for (let range = session.keys.tags("", ""); ;) {
-    const [kvs = []] = await session.read([{ ...range, limit: PAGE }], ALLOWED);
+  const range = { ...session.keys.tags("", ""), limit: PAGE };
+  const pageFrom = (key: Buffer): ReturnType<Session["read"]> => {
+    const page = session.read([{ ...range, key }], ALLOWED);
+    // Whoever gives up before it is there does not hear of it.
+    page.catch(() => undefined);
+    return page;
+  };
+  for (let reading = pageFrom(range.key); ;) {
+    const [kvs = []] = await reading;
     const last = kvs.at(-1);
     if (last === undefined) return;
+    reading = pageFrom(next(last.key));
     yield kvs;
-    range = { ...range, key: next(last.key) };
   }
 }
 
@@ -91,7 +98,8 @@ type Taken = Omit<TakenClaims, "claimants"> & { readonly tags: number };
 
 /**
  * Raises the floors of all tags, and makes those that the store has lost. `closed` holds while this accept has the store for itself.
- * `before`: the store's revision before. Each tag takes one of its own, so that a poll can page through all of them.
+ * `before`: the store's revision before. Each tag takes one of its own, so that a poll can page through all of them; places of
+ * earlier changes go at the end.
  */
 export async function raiseAll(
   session: Session,
@@ -102,33 +110,28 @@ export async function raiseAll(
   const lost = new Set(how.claims.keys());
   let tags = 0;
   const tally = new ClaimTally();
-  const write = async (changes: readonly TagChange[]): Promise<void> => {
-    const compare = [closed, ...changes.map(({ compare: its }) => its)];
-    const success = changes.flatMap(({ ops }) => ops);
-    const done = await session.write([{ txn: { compare, success, failure: [] } }], ALLOWED);
-    if (done.answers[0]?.txn?.succeeded !== true) throw another();
-  };
   for await (const kvs of pagesOfTags(session)) {
-    const changes = kvs.map(({ key, value, modRevision: its }): TagChange => {
+    const changes = kvs.map(({ key, value, modRevision }): TagChange => {
       const old = tagFrom(value);
       lost.delete(old.name);
       const { row, missing } = claimed(old, how);
       tally.claimed(old.name, missing);
-      const ops = changeOf(session, old, row, how, before + BigInt(++tags));
-      const hasEnded = turnAt(old, how.nowMs)?.hasEnded === true;
-      return { compare: { key, modRevision: its }, ops, ended: hasEnded ? old : undefined };
+      return {
+        compare: { key, modRevision },
+        ops: changeOf(session, old, row, how, before + BigInt(++tags)),
+      };
     });
-    await inTransactions(changes, write);
-    for (const { ended } of changes) {
-      if (ended !== undefined) await forget(session, closed, ended, how.nowMs);
-    }
+    await writeAll(session, closed, changes);
   }
   const made = [...lost].map((name): TagChange => {
     const compare = { key: keys.tag(name), modRevision: "0" };
     const row = lostRow(name, how);
     return { compare, ops: changeOf(session, undefined, row, how, before + BigInt(++tags)) };
   });
-  await inTransactions(made, write);
+  await writeAll(session, closed, made);
+  await removeAll(session, closed, { ...keys.changes(-1n), rangeEnd: keys.change(before + 1n) });
+  // Of an accept that was interrupted, and wrote more.
+  await removeAll(session, closed, keys.changes(before + BigInt(tags)));
   return { ...tally.taken, tags, lost: lost.size };
 }
 
@@ -136,31 +139,53 @@ export async function raiseAll(
 interface TagChange {
   readonly compare: Compare;
   readonly ops: readonly Op[];
-  /** The row whose period ended. */
-  readonly ended?: Tag | undefined;
 }
 
-async function inTransactions(
+async function writeAll(
+  session: Session,
+  closed: Compare,
   changes: readonly TagChange[],
-  write: (some: readonly TagChange[]) => Promise<void>,
 ): Promise<void> {
-  for (let from = 0; from < changes.length; from += TAGS * AT_ONCE) {
-    const some = changes.slice(from, from + TAGS * AT_ONCE);
-    const parts = Array.from({ length: Math.ceil(some.length / TAGS) }, (_, at) =>
-      some.slice(at * TAGS, (at + 1) * TAGS),
+  await inLanes(inTransactions(changes), (part) => {
+    const compare = [closed, ...part.map(({ compare: its }) => its)];
+    return write(
+      session,
+      compare,
+      part.flatMap(({ ops }) => ops),
     );
-    await Promise.all(parts.map(write));
+  });
+}
+
+function inTransactions(changes: readonly TagChange[]): (readonly TagChange[])[] {
+  const parts: TagChange[][] = [];
+  let room = 0;
+  for (const change of changes) {
+    room -= change.ops.length;
+    if (room < 0) {
+      parts.push([]);
+      room = MAX_OPS - change.ops.length;
+    }
+    parts.at(-1)?.push(change);
+  }
+  return parts;
+}
+
+async function removeAll(session: Session, closed: Compare, range: Range): Promise<void> {
+  for (;;) {
+    const [kvs = []] = await session.read([{ ...range, limit: REMOVED, keysOnly: true }], ALLOWED);
+    const last = kvs.at(-1);
+    if (last === undefined) return;
+    const remove = { key: range.key, rangeEnd: next(last.key) };
+    await write(session, [closed], [{ remove }]);
   }
 }
 
-/** In a transaction of its own, since all of a page together would be too many operations. */
-async function forget(session: Session, closed: Compare, ended: Tag, nowMs: number): Promise<void> {
-  const success = await forgetPeriods(session, ended, nowMs, ALLOWED);
-  if (success.length === 0) return;
-  const { answers } = await session.write(
-    [{ txn: { compare: [closed], success, failure: [] } }],
-    ALLOWED,
-  );
+async function write(
+  session: Session,
+  compare: readonly Compare[],
+  success: readonly Op[],
+): Promise<void> {
+  const { answers } = await session.write([{ txn: { compare, success, failure: [] } }], ALLOWED);
   if (answers[0]?.txn?.succeeded !== true) throw another();
 }
 
@@ -218,7 +243,8 @@ function changeOf(
   const hasEnded = old !== undefined && turnAt(old, nowMs)?.hasEnded === true;
   return [
     { put: { key: session.keys.tag(tag.name), value: valueOfTag(tag) } },
-    ...recordChange(session.etcd, old, tag),
+    // That of the change before goes at the end.
+    ...recordChange(session.etcd, undefined, tag),
     ...(hasEnded ? endPeriod(session, old, nowMs) : []),
   ];
 }

@@ -31,14 +31,9 @@ export async function endedBy(session: Session, old: Tag, nowMs: number): Promis
 }
 
 /** What forgets the oldest of those periods of a tag that its settings say to forget. */
-export async function forgetPeriods(
-  session: Session,
-  old: Tag,
-  nowMs: number,
-  options: Parameters<Session["read"]>[1] = {},
-): Promise<readonly Op[]> {
+async function forgetPeriods(session: Session, old: Tag, nowMs: number): Promise<readonly Op[]> {
   const range = { ...session.keys.periods(old.name, ""), limit: 100 };
-  const [oldest = []] = await session.read([range], options);
+  const [oldest = []] = await session.read([range]);
   return oldest
     .map((kv) => ({ kv, period: periodFrom(kv) }))
     .filter(({ period }) => isOver(old, period, nowMs) && period.start !== old.periodStart)

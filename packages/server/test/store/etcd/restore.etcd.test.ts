@@ -11,9 +11,9 @@ import {
   settingsOf,
   snowflakeOf,
 } from "@idmint/testkit/store-suite";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
-import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
+import { Etcd, Session } from "../../../src/store/etcd/session/etcd.ts";
 import { markWentBack } from "../../../src/store/etcd/went-back.ts";
 import { Poller } from "../poller.ts";
 import { copyOf, type EtcdHarness, etcdHarness } from "./harness.ts";
@@ -311,24 +311,47 @@ test("an accept that was interrupted leaves the store closed until it is made ag
   );
 });
 
-test("an accept of many tags tells each change once, in their order", async () => {
+test("an accept of many tags tells each change once, in their order, also one that was made again", async () => {
   await using cluster = await EtcdCluster.start();
   const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
+  const { prefix } = harness.config;
   const store = await harness.open();
   const names = Array.from({ length: 130 }, (_, i) => `t${String(i).padStart(3, "0")}`);
   for (const name of names) await store.createTag(settingsOf(name));
-  expect(await store.accept(7n)).toEqual({ tags: 130 });
-  const told: string[] = [];
-  for (let since = 130n; ;) {
-    const { changed, more, revision } = await store.changes({ since, watched: [], limit: 50 });
-    told.push(...changed.map(({ name }) => name));
-    since = changed.at(-1)?.revision ?? since;
-    if (!more) {
-      expect(since).toBe(revision);
-      break;
+  const places = async () =>
+    (await harness.gateway.under(`${prefix}change/`)).map(({ value }) => value);
+  const told = async (): Promise<readonly string[]> => {
+    const all: string[] = [];
+    for (let since = 130n; ;) {
+      const { changed, more, revision } = await store.changes({ since, watched: [], limit: 50 });
+      all.push(...changed.map(({ name }) => name));
+      since = changed.at(-1)?.revision ?? since;
+      if (!more) {
+        expect(since).toBe(revision);
+        return all;
+      }
     }
-  }
-  expect(told).toEqual(names);
+  };
+  const { write } = Session.prototype;
+  const removes = (ops: Parameters<Session["write"]>[0]): boolean =>
+    ops.some(
+      (op) =>
+        "txn" in op && op.txn.success.some((its) => "remove" in its && "rangeEnd" in its.remove),
+    );
+  // All tags are written, and places of earlier changes are still there.
+  let writes = 0;
+  vi.spyOn(Session.prototype, "write").mockImplementation(function (this: Session, ...args) {
+    if (writes++ > 0 && removes(args[0])) throw new Error("interrupted");
+    return write.apply(this, args);
+  });
+  await expect(store.accept(7n)).rejects.toThrow("the store failed");
+  vi.restoreAllMocks();
+  expect(await places()).toHaveLength(260);
+  // It had places for more tags than there are now.
+  for (const name of names.splice(-3)) await harness.gateway.remove(`${prefix}tag/${name}`);
+  expect(await store.accept(7n)).toEqual({ tags: 127 });
+  expect(await told()).toEqual(names);
+  expect(await places()).toEqual(names);
   await store.close();
 });
 

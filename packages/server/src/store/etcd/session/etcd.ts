@@ -12,6 +12,7 @@ import type { KeyValue, Op, OpAnswer, Range } from "../cluster/protocol.ts";
 import { Watch } from "../cluster/watch.ts";
 import { StoreClock } from "./clocks-state.ts";
 import { Keys } from "./keys.ts";
+import { inLanes, partsOf } from "./lanes.ts";
 import { Proof, type Standing } from "./proof.ts";
 
 /** Most calls at once, running and waiting for each other. */
@@ -322,14 +323,13 @@ export class Session {
     ranges: readonly Range[],
     options: Omit<Partial<TxnOptions>, "effect"> = {},
   ): Promise<readonly (readonly KeyValue[])[]> {
-    const pages: (readonly KeyValue[])[] = [];
-    for (let from = 0; from < ranges.length; from += MAX_OPS) {
-      const ops = ranges.slice(from, from + MAX_OPS).map((range) => ({ range }));
-      const how = { ...options, effect: "any" } as const;
+    const how = { ...options, effect: "any" } as const;
+    const pages = await inLanes(partsOf(ranges, MAX_OPS), async (part) => {
+      const ops = part.map((range) => ({ range }));
       const { answers } = await this.etcd.transact(this.deadlineMs, ops, how);
-      pages.push(...answers.map(({ range }) => range?.kvs ?? []));
-    }
-    return pages;
+      return answers.map(({ range }) => range?.kvs ?? []);
+    });
+    return pages.flat();
   }
 
   /** The keys of a range, at most `limit`, in pages. */

@@ -26,17 +26,20 @@ type Value = bigint | string | null;
 
 /** The columns that are not null, in their order. */
 function textOf(columns: readonly string[], values: readonly Value[]): Buffer {
-  const entries = columns.flatMap((column, at) => {
+  const row: Record<string, string> = {};
+  for (const [at, column] of columns.entries()) {
     const value = values[at];
-    return value === null || value === undefined ? [] : [[column, String(value)] as const];
-  });
-  return Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+    if (value !== null && value !== undefined) row[column] = String(value);
+  }
+  return Buffer.from(JSON.stringify(row));
 }
 
 /** A value of ours; null in every column that it does not have. */
 function rowFrom(columns: readonly string[], value: Buffer): object {
-  const row = fieldsOf(value);
-  return Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
+  const fields = fieldsOf(value);
+  const row: Record<string, string | null> = {};
+  for (const column of columns) row[column] = fields[column] ?? null;
+  return row;
 }
 
 export function fieldsOf(value: Buffer): Readonly<Record<string, string>> {
