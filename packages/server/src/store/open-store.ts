@@ -12,6 +12,7 @@ import { invalidField } from "@idmint/core";
 import { nodeTimers } from "../timers.ts";
 import { lateStore } from "./late-store.ts";
 import {
+  ACCEPT_TIMEOUT_MS,
   type AcceptOptions,
   checkEtcd,
   checkPostgres,
@@ -150,9 +151,6 @@ export async function migrateStore(
 ): Promise<MigrationReport> {
   return (await backendOf(config)).migrate(config, options);
 }
-
-/** An accept writes every tag, so it may take longer than what a server waits for. */
-const ACCEPT_TIMEOUT_MS = 60_000;
 
 /**
  * Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling) above what the

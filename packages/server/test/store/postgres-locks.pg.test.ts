@@ -1,13 +1,20 @@
 // What becomes of grants while other sessions keep rows of the store locked.
 import { setTimeout as pause } from "node:timers/promises";
 import { type Granted, type Store, VersionGuard } from "@idmint/core/server";
-import { assertDisjoint, sequenceOf, settingsOf, wish } from "@idmint/testkit/store-suite";
+import {
+  assertDisjoint,
+  reasonOf,
+  sequenceOf,
+  settingsOf,
+  wish,
+} from "@idmint/testkit/store-suite";
 import type { TestDatabase } from "@idmint/testkit/postgres";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
 import { Grants } from "../../src/service/upstream/grants.ts";
 import { realSystem } from "../../src/main/system.ts";
+import { openStore } from "../../src/store/open-store.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
 /** Keeps rows locked, as a person with psql would, until it is told to let go. */
@@ -198,4 +205,22 @@ test("waits that are too long together cost the connection no more than one that
   expect(await backends()).toEqual(before);
   await store.close();
   await harness.remove();
+});
+
+test("an accept has a time of its own, also by the handle of a server", async () => {
+  await withStore(async (operator, { config, database }) => {
+    for (const tag of COLD) await operator.createTag(settingsOf(tag));
+    const store = await openStore({ ...config, timeoutMs: 300 });
+    const unlock = await lockRows(database, ["cold-07"]);
+    const accepted = store.accept(1n);
+    await pause(600);
+    await unlock();
+    expect(await accepted).toEqual({ tags: COLD.length });
+    // It is the accept's alone.
+    const lockAgain = await lockRows(database, ["cold-07"]);
+    const raise = { maxRaise: 100n, expectedRevision: undefined };
+    expect(await reasonOf(store.advanceTag("cold-07", 50n, raise))).toBe("STORE_UNAVAILABLE");
+    await lockAgain();
+    await store.close();
+  });
 });

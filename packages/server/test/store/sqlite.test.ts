@@ -1,6 +1,7 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { IdmintError } from "@idmint/core";
 import { MAX_NODES } from "@idmint/core/server";
@@ -250,6 +251,21 @@ test(`there are at most ${MAX_NODES} rows of servers; whoever has one keeps it`,
   };
   expect([await isRenewed("last"), await isRenewed("one-more")]).toEqual([true, false]);
   expect(await isRenewed("n1")).toBe(true);
+  await store.close();
+  await harness.remove();
+});
+
+test("an accept has a time of its own, also by the handle of a server", async () => {
+  const harness = await sqliteHarness({ timeoutMs: 900 });
+  const store = await harness.open();
+  await store.createTag(settingsOf("t"));
+  const other = new DatabaseSync(harness.config.path);
+  other.exec("BEGIN IMMEDIATE");
+  const accepted = store.accept(1n);
+  await pause(1_500);
+  other.exec("ROLLBACK");
+  expect(await accepted).toEqual({ tags: 1 });
+  other.close();
   await store.close();
   await harness.remove();
 });

@@ -5,6 +5,7 @@ import {
   type AuditNote,
   DEFAULT_MAX_OFFLINE_MS,
 } from "@idmint/core/server";
+import { ACCEPT_TIMEOUT_MS } from "../shared/config.ts";
 import { storeAccepted } from "../shared/records/audit.ts";
 import { another, check, type Raise, raiseAll } from "./accept-tags.ts";
 import { endOfAsk, NOTHING_SAID, readClaims, type Said } from "./claims.ts";
@@ -22,6 +23,7 @@ import { valueOfRecord } from "./session/rows.ts";
  * several: the first closes the store, the last opens it under another incarnation.
  *
  * INVARIANTS
+ * - It has a time of its own: an accept that a server makes would leave a large store closed otherwise.
  * - While the store is closed nothing else writes it: every transaction compares the key `store`, which says so. One accept
  *   that meets another fails. After one that was interrupted the store stays closed until it is accepted again.
  * - Whatever would stop an accept is looked for before it begins: tags that cannot be read, claims that reach the end of a tag.
@@ -77,7 +79,7 @@ export async function accept(
     etcd.kept.clear();
     const claims = { ...taken, claimants: said.claimants };
     return { tags, ...(asked === undefined ? {} : { claims }) };
-  });
+  }, ACCEPT_TIMEOUT_MS);
 }
 
 const ALLOWED = { fenced: "allow" } as const;

@@ -7,6 +7,7 @@ import {
   FORGOTTEN,
   storeWentBack,
 } from "@idmint/core/server";
+import { ACCEPT_TIMEOUT_MS } from "../shared/config.ts";
 import { storeAccepted } from "../shared/records/audit.ts";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { assertReadable, TAG_COLUMNS, type TagRow } from "../shared/tag-row.ts";
@@ -20,8 +21,12 @@ import { assertLogged } from "./faults/unlogged.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { forgetLedger } from "./records/ledger.ts";
 import { addLostNodes } from "./nodes.ts";
+import { timeLimits } from "./session.ts";
 import { endPeriods, lastIdOf, periodAt } from "./periods.ts";
 
+// Of this transaction: an accept has a time of its own.
+const LIMITS =
+  "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true)";
 const LOCK_STORE = "SELECT revision, incarnation FROM idmint.store FOR UPDATE";
 const LOCK_TAGS = "SELECT count(*) FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
 const PAGE = `SELECT ${TAG_COLUMNS.join(", ")} FROM idmint.tag WHERE name > $1 ORDER BY name LIMIT 1000`;
@@ -91,8 +96,9 @@ export async function accept(
   newStore = false,
   asked?: AskedClaims,
 ): Promise<Accepted> {
-  return connections.run((session) =>
+  const work = (session: Session): Promise<Accepted> =>
     session.transaction(async () => {
+      await session.query({ text: LIMITS, values: [...timeLimits(ACCEPT_TIMEOUT_MS)] });
       const [store] = await session.query<{ revision: string; incarnation: string }>({
         text: LOCK_STORE,
       });
@@ -118,8 +124,8 @@ export async function accept(
       const told = { old: store.incarnation, incarnation, gap, tags };
       if (by !== undefined) await addAudit(session, storeAccepted(by, nowMs, told));
       return { tags, ...(claims === undefined ? {} : { claims }) };
-    }),
-  );
+    });
+  return connections.run(work, ACCEPT_TIMEOUT_MS);
 }
 
 async function assertAllReadable(session: Session): Promise<void> {

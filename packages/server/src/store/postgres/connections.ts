@@ -153,8 +153,11 @@ export class Connections {
    * Runs one unit of work on a connection of its own; answers only when it is certain how it ended, and that every standby
    * which the store names has it.
    */
-  async run<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const { answer, missing } = await this.#run(work, this.#timeoutMs);
+  async run<T>(
+    work: (session: Session) => Promise<T>,
+    timeoutMs: number = this.#timeoutMs,
+  ): Promise<T> {
+    const { answer, missing } = await this.#run(work, timeoutMs, timeoutMs);
     if (missing.length > 0) throw unconfirmed(missing);
     return answer;
   }
@@ -164,16 +167,20 @@ export class Connections {
     work: (session: Session) => Promise<T>,
     patienceMs: number,
   ): Promise<Confirmed<T>> {
-    return this.#run(work, patienceMs);
+    return this.#run(work, patienceMs, this.#timeoutMs);
   }
 
-  async #run<T>(work: (session: Session) => Promise<T>, patienceMs: number): Promise<Confirmed<T>> {
+  async #run<T>(
+    work: (session: Session) => Promise<T>,
+    patienceMs: number,
+    timeoutMs: number,
+  ): Promise<Confirmed<T>> {
     if (this.#closing !== undefined) throw storeClosed();
     if (this.#running >= MAX_RUNNING) {
       throw storeUnavailable("too many requests wait for a connection to the store");
     }
     this.#running++;
-    const deadlineMs = performance.now() + this.#timeoutMs;
+    const deadlineMs = performance.now() + timeoutMs;
     const working = this.#work(deadlineMs, work, patienceMs).finally(() => {
       this.#running--;
       if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();

@@ -73,11 +73,7 @@ export async function prepareSession(
   timeoutMs: number,
 ): Promise<string> {
   const keepsCommit = config.allowUnsafe.includes("synchronous_commit");
-  // The server gives up before this side destroys the socket, so that locks do not stay with a lost connection; and a wait
-  // for a lock before that, which leaves the connection as good as before.
-  const statementTimeout = `${Math.floor((timeoutMs * 5) / 6)}ms`;
-  const lockTimeout = `${Math.floor((timeoutMs * 4) / 6)}ms`;
-  const values = [keepsCommit, statementTimeout, lockTimeout];
+  const values = [keepsCommit, ...timeLimits(timeoutMs)];
   const result = await client.query<SettingsRow>(PREPARE, values);
   const [row] = result.rows;
   if (row === undefined) throw storeUnavailable("PostgreSQL did not answer its settings");
@@ -89,6 +85,14 @@ export async function prepareSession(
   if (row.in_recovery) throw storeUnavailable("PostgreSQL is a standby, or still recovering");
   refuseUnsafe(unsafeSettings(row), config.allowUnsafe);
   return row.encoding;
+}
+
+/**
+ * statement_timeout and lock_timeout of work that has so much time. The server gives up before this side destroys the socket, so
+ * that locks do not stay with a lost connection; and a wait for a lock before that, which leaves the connection as good as before.
+ */
+export function timeLimits(timeoutMs: number): readonly [statement: string, lock: string] {
+  return [`${Math.floor((timeoutMs * 5) / 6)}ms`, `${Math.floor((timeoutMs * 4) / 6)}ms`];
 }
 
 function unsafeSettings(row: SettingsRow): ReadonlyMap<string, string> {

@@ -98,6 +98,8 @@ export interface AcceptOptions {
 
 /** Longest wait for one answer of the store unless configured, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 3_000;
+/** An accept writes every tag, so it may take longer than what a server waits for. */
+export const ACCEPT_TIMEOUT_MS = 60_000;
 
 /** Longest wait for a new connection unless configured, in milliseconds. */
 export const DEFAULT_CONNECT_TIMEOUT_MS = 1_500;

@@ -8,7 +8,7 @@ import {
   storeCalls,
   storeUnavailable,
 } from "@idmint/core/server";
-import type { SqliteConfig } from "../shared/config.ts";
+import { ACCEPT_TIMEOUT_MS, type SqliteConfig } from "../shared/config.ts";
 import { passingPins, type StorePins } from "../pins/pin.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { monotonicMs } from "./file/connection.ts";
@@ -104,7 +104,7 @@ class Channel {
     if (this.#pending.size >= MAX_PENDING)
       throw storeUnavailable("too many requests wait for the store");
     const thread = this.#running();
-    const timeoutMs = deadlineOf(this.#data.config);
+    const timeoutMs = call === "accept" ? ACCEPT_TIMEOUT_MS : deadlineOf(this.#data.config);
     const id = this.#nextId++;
     const value = await new Promise<unknown>((resolve, reject) => {
       const timer = setTimeout(() => {

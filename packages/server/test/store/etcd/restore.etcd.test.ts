@@ -1,5 +1,6 @@
 // A cluster set back, under servers that run and for one that starts.
 import type { Store } from "@idmint/core/server";
+import { setTimeout as pause } from "node:timers/promises";
 import { EtcdCluster } from "@idmint/testkit/etcd";
 import {
   granted,
@@ -295,6 +296,27 @@ test("leases of a lost history are never renewed, nor their time given again", a
   await store.close();
 });
 
+/** Every transaction of a store is made by `how`, until mocks are restored. */
+function writingBy(
+  how: (
+    write: () => ReturnType<Session["write"]>,
+    ops: Parameters<Session["write"]>[0],
+  ) => ReturnType<Session["write"]>,
+): void {
+  // oxlint-disable-next-line typescript/unbound-method
+  const { write } = Session.prototype;
+  vi.spyOn(Session.prototype, "write").mockImplementation(function (this: Session, ...args) {
+    return how(() => write.apply(this, args), args[0]);
+  });
+}
+
+function removesRange(ops: Parameters<Session["write"]>[0]): boolean {
+  return ops.some(
+    (op) =>
+      "txn" in op && op.txn.success.some((its) => "remove" in its && "rangeEnd" in its.remove),
+  );
+}
+
 test("an accept that was interrupted leaves the store closed until it is made again", async () => {
   await withScene(
     async () => undefined,
@@ -332,17 +354,11 @@ test("an accept of many tags tells each change once, in their order, also one th
       }
     }
   };
-  const { write } = Session.prototype;
-  const removes = (ops: Parameters<Session["write"]>[0]): boolean =>
-    ops.some(
-      (op) =>
-        "txn" in op && op.txn.success.some((its) => "remove" in its && "rangeEnd" in its.remove),
-    );
   // All tags are written, and places of earlier changes are still there.
   let writes = 0;
-  vi.spyOn(Session.prototype, "write").mockImplementation(function (this: Session, ...args) {
-    if (writes++ > 0 && removes(args[0])) throw new Error("interrupted");
-    return write.apply(this, args);
+  writingBy(async (write, ops) => {
+    if (writes++ > 0 && removesRange(ops)) throw new Error("interrupted");
+    return write();
   });
   await expect(store.accept(7n)).rejects.toThrow("the store failed");
   vi.restoreAllMocks();
@@ -352,6 +368,20 @@ test("an accept of many tags tells each change once, in their order, also one th
   expect(await store.accept(7n)).toEqual({ tags: 127 });
   expect(await told()).toEqual(names);
   expect(await places()).toEqual(names);
+  await store.close();
+});
+
+test("an accept has a time of its own, so that the handle of a server leaves no store closed", async () => {
+  const harness = await etcdHarness({ timeoutMs: 2_000 });
+  const store = await harness.open();
+  await store.createTag(settingsOf("t"));
+  writingBy(async (write) => {
+    await pause(1_200);
+    return write();
+  });
+  expect(await store.accept(7n)).toEqual({ tags: 1 });
+  vi.restoreAllMocks();
+  expect((await granted(store, "t")).base).toBe(8n);
   await store.close();
 });
 

@@ -124,18 +124,21 @@ export class Etcd {
   }
 
   /** Runs one call of the store; whatever goes wrong becomes an IdmintError. */
-  async run<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  async run<T>(
+    work: (session: Session) => Promise<T>,
+    timeoutMs: number = this.#timeoutMs,
+  ): Promise<T> {
     if (this.#closing !== undefined) throw storeClosed();
     if (this.#running >= MAX_RUNNING)
       throw storeUnavailable("too many requests wait for the store");
     this.#running++;
-    const deadlineMs = performance.now() + this.#timeoutMs;
+    const deadlineMs = performance.now() + timeoutMs;
     const working = work(new Session(this, deadlineMs)).finally(() => {
       this.#running--;
       if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     });
     try {
-      return await bounded(working, this.#timeoutMs + LATE_MS, nodeTimers, () => {
+      return await bounded(working, timeoutMs + LATE_MS, nodeTimers, () => {
         throw storeUnavailable("the store did not answer in time");
       });
     } catch (error) {
