@@ -264,8 +264,11 @@ function createPresence(
   const firstCount = BigInt(Math.floor(startedAtMs));
   const { partsOf } = ports.store;
   const { emit, store, onTold } = ports;
-  const proofPatienceMs = config.allowUnprovedStore ? 0 : proofPatience(config.pollIntervalMs);
-  const its = { node, firstCount, partsOf, proofPatienceMs, clock, emit };
+  const proof = {
+    proofPatienceMs: proofPatience(config.pollIntervalMs),
+    issuesUnproved: config.allowUnprovedStore,
+  };
+  const its = { node, firstCount, partsOf, ...proof, clock, emit };
   const presence = new Presence(its, earlier);
   const nodes = new NodeWatch({ store, presence, clock, emit, onTold });
   return { presence, nodes, seen: { presence: () => presence, peers: () => nodes.peers } };

@@ -40,6 +40,8 @@ export interface PresencePorts {
   readonly partsOf: ((tag: string) => readonly string[]) | undefined;
   /** How long a newcomer waits for a proof of the store (core's newcomer-state.ts); 0: it takes the store as it is. */
   readonly proofPatienceMs: number;
+  /** Whether it issues before. Default: no. Its row says that nothing is proved until something is. */
+  readonly issuesUnproved?: boolean;
   readonly clock: Clock;
   readonly emit: Emit;
 }
@@ -133,15 +135,14 @@ export class Presence {
   /** The polls of these renewals are obeyed as a whole. */
   obeyed(acknowledged: readonly Acknowledged[]): void {
     // A store that nobody has proved yet gives this server no time.
-    for (const one of acknowledged)
-      if (isProvedIn(this.#newcomer, one.part)) pollObeyed(this.#state, one);
+    for (const one of acknowledged) if (!this.#mustWaitIn(one.part)) pollObeyed(this.#state, one);
     this.#until = this.#untilIn(ONE);
     this.check();
   }
 
   /** Whether this server has looked at its store, and waits for somebody who knows it. */
   get isUnproved(): boolean {
-    return isWaiting(this.#newcomer);
+    return this.#ports.issuesUnproved !== true && isWaiting(this.#newcomer);
   }
 
   /** Whether polls have to bring the rows of others, for the proof. */
@@ -206,8 +207,13 @@ export class Presence {
     this.#ports.emit({ type: "hold-for-too-long", tag, holdForMs, maxOfflineMs });
   }
 
+  /** Whether nothing is issued of a database before it is proved. */
+  #mustWaitIn(part: string): boolean {
+    return this.#ports.issuesUnproved !== true && !isProvedIn(this.#newcomer, part);
+  }
+
   #isUnprovedIn(part: string): boolean {
-    return this.#newcomer.parts.has(part) && !isProvedIn(this.#newcomer, part);
+    return this.#newcomer.parts.has(part) && this.#mustWaitIn(part);
   }
 
   /** An earlier life's time is good while the store does not answer. What answers, and was not proved, may have been put back since. */

@@ -13,12 +13,14 @@ function presenceOn(
   time: FakeTime,
   proofPatienceMs = 0,
   earlier?: ConstructorParameters<typeof Presence>[1],
+  issuesUnproved = false,
 ): Presence {
   const node = { id: "own", instance: "own", version: "", zone: "", startedAtMs: 0 };
   const its = {
     node: { ...node, maxOfflineMs: MAX_OFFLINE_MS },
     firstCount: 0n,
     proofPatienceMs,
+    issuesUnproved,
     partsOf: (tag: string) => (tag === "leaving" ? ["a", "b"] : ["a"]),
     clock: time,
     emit: () => undefined,
@@ -30,6 +32,13 @@ function part(name: string, nodes?: StorePart["nodes"]): StorePart {
   const issuing = { isStopped: false, revision: 0n, stoppedAtMs: undefined };
   const rest = { nodes, traffic: [], issuing } as const;
   return { name, incarnation: `i-${name}`, revision: 1n, isRenewed: true, ...rest };
+}
+
+/** A poll that shows the row of another server, which was proved. */
+function hearOther(presence: Presence, renewals: bigint, time: FakeTime): void {
+  const other = { ...nodeOf("other"), renewals, incarnation: "i-a", obeyed: 1n, traffic: 0n };
+  const nodes = [{ ...other, isProved: true }];
+  presence.obeyed(presence.acknowledged([part("a", nodes)], time.now()));
 }
 
 test("every database that a tag may be in has to be heard, the last one too", () => {
@@ -82,15 +91,24 @@ test("a server that goes on for an earlier life issues until the store answers, 
   const until = time.now() + MAX_OFFLINE_MS;
   const presence = presenceOn(time, 1_000, { id: "own", parts: [["a", until]] });
   expect(presence.refusalOf("at home")).toBeUndefined();
-  const hear = (renewals: bigint): void => {
-    const other = { ...nodeOf("other"), renewals, incarnation: "i-a", obeyed: 1n, traffic: 0n };
-    const nodes = [{ ...other, isProved: true }];
-    presence.obeyed(presence.acknowledged([part("a", nodes)], time.now()));
-  };
+  const hear = (renewals: bigint): void => hearOther(presence, renewals, time);
   // The store may have been put back while this server did not run: the other one knows.
   hear(5n);
   expect(presence.refusalOf("at home")?.message).toContain("waits until a server that knows");
   expect(presence.until.parts).toEqual([["a", until]]);
   hear(6n);
   expect(presence.refusalOf("at home")).toBeUndefined();
+});
+
+test("a server that issues without a proof vouches for nothing before it has one", () => {
+  const time = new FakeTime();
+  const presence = presenceOn(time, 1_000, undefined, true);
+  const vouches = (): boolean =>
+    presence.renewal({ incarnation: "i-a", revision: 1n }, 0n).isProved;
+  hearOther(presence, 5n, time);
+  hearOther(presence, 5n, time);
+  expect([presence.refusalOf("at home"), presence.isUnproved]).toEqual([undefined, false]);
+  expect([vouches(), presence.wantsNodes]).toEqual([false, true]);
+  hearOther(presence, 6n, time);
+  expect([vouches(), presence.wantsNodes]).toEqual([true, false]);
 });
