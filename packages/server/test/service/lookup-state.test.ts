@@ -2,7 +2,10 @@ import { expect, test } from "vitest";
 import {
   answered,
   batchFailed,
+  believeAbsent,
   createLookupState,
+  forgetAll,
+  LOOKUP_OPTIONS,
   type LookupOptions,
   nextBatch,
   overtaken,
@@ -77,4 +80,83 @@ test("a batch that failed says nothing about its names", () => {
   nextBatch(state, 0);
   expect(batchFailed(state)).toEqual(["a"]);
   expect(wish(state, "a", 20)).toBe("asked");
+});
+
+test("a name that nobody waits for any more is not asked for, and one that is wished again is", () => {
+  const state = createLookupState(OPTIONS);
+  expect(nextBatch(state, 0)).toBeUndefined();
+  wish(state, "a", 0);
+  wish(state, "b", 0);
+  unwish(state, "a");
+  expect(nextBatch(state, 0)).toEqual({ names: ["b"] });
+  batchFailed(state);
+  expect(batchFailed(state)).toEqual([]);
+  wish(state, "b", 49);
+  expect(nextBatch(state, 49)).toEqual({ at: 50 });
+  expect(nextBatch(state, 50)).toEqual({ names: ["b"] });
+});
+
+test("a record that was not asked for, or of a name that left, is not taken", () => {
+  const state = createLookupState(OPTIONS);
+  expect(answered(state, [alive("a")], 0)).toEqual({ admitted: [], absent: [] });
+  wish(state, "b", 0);
+  nextBatch(state, 0);
+  expect(answered(state, [alive("a"), alive("b")], 10)).toEqual({
+    admitted: [alive("b")],
+    absent: [],
+  });
+  // What is there is asked for anew by whoever does not know it.
+  expect(wish(state, "b", 20)).toBe("asked");
+});
+
+test("what was believed is believed anew from each answer, and not at all of another history", () => {
+  const state = createLookupState(OPTIONS);
+  believeAbsent(state, "a", 0);
+  believeAbsent(state, "b", 0);
+  believeAbsent(state, "a", 500);
+  expect(wish(state, "a", 1_499)).toBe("absent");
+  // The oldest of three is b.
+  believeAbsent(state, "c", 500);
+  expect(["a", "c", "b"].map((name) => wish(state, name, 600))).toEqual([
+    "absent",
+    "absent",
+    "asked",
+  ]);
+  forgetAll(state);
+  expect(["a", "c"].map((name) => wish(state, name, 600))).toEqual(["asked", "asked"]);
+});
+
+test("a name whose record was seen elsewhere is neither absent nor asked for", () => {
+  const state = createLookupState(OPTIONS);
+  believeAbsent(state, "a", 0);
+  wish(state, "b", 0);
+  for (const name of ["a", "b"]) overtaken(state, name);
+  expect(nextBatch(state, 0)).toBeUndefined();
+  expect(wish(state, "a", 0)).toBe("asked");
+});
+
+test("an absence that is over is forgotten, and makes room for none that is believed", () => {
+  const state = createLookupState(OPTIONS);
+  believeAbsent(state, "a", 0);
+  expect(wish(state, "a", 1_000)).toBe("asked");
+  expect([...state.absent.keys()]).toEqual([]);
+});
+
+test("a storm of unknown names costs the store 20 statements a second of 1,000 names, and a bounded memory", () => {
+  const state = createLookupState(LOOKUP_OPTIONS);
+  const names = Array.from({ length: 10_001 }, (_, i) => `n${i}`);
+  const wished = names.map((name) => wish(state, name, 0));
+  expect(wished.indexOf("full")).toBe(10_000);
+  let now = 0;
+  for (let batch = 0; batch < 10; batch++, now += 50) {
+    if (batch > 0) expect(nextBatch(state, now - 1)).toEqual({ at: now });
+    nextBatch(state, now);
+    expect(state.inFlight?.size).toBe(1_000);
+    answered(state, [], now);
+  }
+  expect(state.absent.size).toBe(10_000);
+  believeAbsent(state, "one more", now);
+  expect(state.absent.size).toBe(10_000);
+  // The first of them for five seconds.
+  expect([...state.absent.values()][0]).toBe(5_000);
 });

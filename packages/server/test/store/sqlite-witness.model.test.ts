@@ -7,7 +7,13 @@ import type { Files } from "../../src/store/sqlite/file/files.ts";
 import { Fence, type StoreRow } from "../../src/store/sqlite/file/identity.ts";
 import type { Mark, Sight } from "../../src/store/sqlite/file/witness.ts";
 import { WitnessKeeper } from "../../src/store/sqlite/file/witness-keeper.ts";
-import { identityOf, isOf, nonceOf } from "../../src/store/sqlite/file/witness-state.ts";
+import {
+  identityOf,
+  isOf,
+  nonceOf,
+  standingOf,
+  stepOf,
+} from "../../src/store/sqlite/file/witness-state.ts";
 
 const FILES: Files = { identity: "f", links: 1n, wal: "w", shm: "s", contents: "c", walSize: 0n };
 
@@ -213,6 +219,46 @@ function happen(world: World, processes: Process[], backups: Backup[], each: Eve
   }
   return true;
 }
+
+const BOND = { present: "f1/n1", next: "f2/n2" };
+
+test.each([
+  ["present", { file: "f1", nonce: "n1" }],
+  ["next", { file: "f2", nonce: "n2" }],
+  ["foreign", { file: "f1", nonce: "n2" }],
+  ["foreign", { file: "f3", nonce: "n1" }],
+  // A file that cannot be read is known by itself alone.
+  ["present", { file: "f1", nonce: undefined }],
+  ["next", { file: "f2", nonce: undefined }],
+  ["foreign", { file: "f3", nonce: undefined }],
+  ["missing", undefined],
+] as const)("the witness is %s where %o is seen", (standing, sight) => {
+  expect(standingOf(BOND, sight)).toBe(standing);
+});
+
+test("a row that names no next file knows none by it", () => {
+  expect(isOf("", { file: "", nonce: "" })).toBe(false);
+  expect(standingOf({ ...BOND, next: "" }, { file: "", nonce: undefined })).toBe("foreign");
+});
+
+const THERE = { file: "f2", nonce: "n2" };
+const OTHER = { file: "f3", nonce: "n3" };
+
+test.each([
+  ["present", true, THERE, "put the next in place"],
+  ["present", true, OTHER, "make one ahead"],
+  ["present", true, undefined, "make one ahead"],
+  ["present", false, THERE, "nothing"],
+  ["present", false, undefined, "nothing"],
+  ["next", true, THERE, "follow"],
+  ["next", false, undefined, "follow"],
+  ["missing", false, THERE, "put the next in place"],
+  ["missing", true, undefined, "make one ahead"],
+  ["foreign", true, THERE, "nothing"],
+  ["foreign", false, undefined, "nothing"],
+] as const)("%s, due: %s, ahead: %o: %s", (standing, isDue, ahead, step) => {
+  expect(stepOf(BOND, standing, ahead, isDue)).toBe(step);
+});
 
 test("no process is refused its own store, and what is written back after a turn is", () => {
   let recognised = 0;

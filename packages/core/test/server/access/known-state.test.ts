@@ -10,6 +10,7 @@ import {
   listRead,
   principalsKnown,
   provesSomebody,
+  Rights,
   type Token,
   tokenText,
 } from "@idmint/core/server";
@@ -100,6 +101,52 @@ test("what a file says is known without the store, and stands over it", () => {
   expect(judgeToken(state, ID, at(1e9))).toMatchObject({ principal: { name: "of-file" } });
   fileRead(state, file({}));
   expect(judgeToken(state, ID, at(1e9))).toBe("unknown");
+});
+
+test("whoever is proved has the rights that the list or the file says, and how it was proved", () => {
+  const state = createKnownState();
+  listRead(state, { version: "a", tokens: [token()] }, 0, undefined);
+  fileRead(state, file({ tokens: [token({ id: "f".repeat(16), principal: "of-file" })] }));
+  const own = judgeToken(state, ID, at(0));
+  expect(own).toMatchObject({
+    hash: "00".repeat(32),
+    isOfStore: true,
+    principal: { name: "orders", proof: "token", tokenId: ID },
+  });
+  expect(judgeToken(state, "f".repeat(16), at(0))).toMatchObject({ isOfStore: false });
+  const list = (own as { principal: { rights: { list: unknown } } }).principal.rights.list;
+  expect(list).toEqual([{ role: "issue", tags: "*" }]);
+});
+
+test("each kind of principal is one, and one that somebody could be proved as", () => {
+  const later = clockAt(1_000_000);
+  const knows = (change: (state: ReturnType<typeof createKnownState>) => void) => {
+    const state = createKnownState();
+    change(state);
+    return [principalsKnown(state, later), provesSomebody(state, later)];
+  };
+  expect(knows(() => undefined)).toEqual(["unknown", false]);
+  expect(knows((state) => fileRead(state, file({ tokens: [token()] })))).toEqual(["some", true]);
+  const certificates = [principal("a", "x")];
+  expect(knows((state) => fileRead(state, file({ certificates })))).toEqual(["some", true]);
+  const caller = { name: "t", proof: "token", tokenId: "", rights: new Rights([]) } as const;
+  expect(knows((state) => (state.tinyid = new Map([["h", caller]])))).toEqual(["some", true]);
+  // An old list still says that there are some, and proves nobody.
+  const list = { version: "a", tokens: [token()] };
+  expect(knows((state) => listRead(state, list, 0, 1_000))).toEqual(["some", false]);
+});
+
+test("a list of this run says for good that there were no principals", () => {
+  const state = createKnownState();
+  listRead(state, { version: "a", tokens: undefined }, 0, 1_000);
+  // Nothing was listed yet: the version is what says it.
+  expect([1_000, 1_001].map((now) => principalsKnown(state, clockAt(now)))).toEqual([
+    "none",
+    "unknown",
+  ]);
+  listRead(state, { version: "a", tokens: [] }, 0, 1_000);
+  expect(principalsKnown(state, clockAt(1_001))).toBe("none");
+  expect(state.version).toBe("a");
 });
 
 test("a certificate of two principals proves neither", () => {

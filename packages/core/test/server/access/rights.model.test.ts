@@ -1,5 +1,13 @@
 import { IdmintError } from "@idmint/core";
-import { assertRights, decide, type Right, Rights, ROLES, rolesOf } from "@idmint/core/server";
+import {
+  assertRights,
+  decide,
+  type Right,
+  Rights,
+  ROLES,
+  rolesOf,
+  rolesText,
+} from "@idmint/core/server";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
@@ -71,6 +79,11 @@ test("a caller who is not known is asked who they are, and one who is known may 
   );
 });
 
+test("roles are told to people in one order", () => {
+  expect(rolesText(rolesOf("admin", "issue"))).toBe("issue or admin");
+  expect(rolesText(rolesOf("observe"))).toBe("observe");
+});
+
 test("bad rights are refused with the field, all of them at once", () => {
   const bad = [
     { role: "issue", tags: "a*b" },
@@ -91,4 +104,5 @@ test("bad rights are refused with the field, all of them at once", () => {
   expect(() => assertRights(many, "rights")).toThrow("rights must be 1 to 32 rights");
   expect(() => assertRights([], "rights")).toThrow(IdmintError);
   assertRights([{ role: "issue", tags: "orders.*" }], "rights");
+  assertRights(many.slice(1), "rights");
 });

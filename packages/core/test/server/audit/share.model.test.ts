@@ -26,3 +26,9 @@ test("what is kept is never more than may be, and nobody has less than an equal 
     }),
   );
 });
+
+test("who has just an equal part leaves what cannot be divided to the others", () => {
+  expect(auditShare([2, 5], 5)).toBe(3);
+  expect(auditShare([2, 3], 5)).toBe(Infinity);
+  expect(auditShare([], 5)).toBe(Infinity);
+});

@@ -110,9 +110,12 @@ export function withPeriod(
   others: readonly OtherPeriod[],
   left: OtherPeriod,
 ): readonly OtherPeriod[] {
-  return [...others.filter(({ start }) => start !== left.start), left]
-    .toSorted((a, b) => (a.start < b.start ? 1 : -1))
-    .slice(0, MAX_OTHER_PERIODS);
+  const kept = [...others.filter(({ start }) => start !== left.start), left];
+  return latestFirst(kept).slice(0, MAX_OTHER_PERIODS);
+}
+
+function latestFirst(others: readonly OtherPeriod[]): readonly OtherPeriod[] {
+  return others.toSorted((a, b) => (a.start < b.start ? 1 : -1));
 }
 
 /**
@@ -162,9 +165,9 @@ export function otherPeriodsText(others: readonly OtherPeriod[]): string | null 
 
 export function otherPeriodsFrom(text: string | null): readonly OtherPeriod[] {
   const lastIds = JSON.parse(text ?? "{}") as Record<string, string>;
-  return Object.entries(lastIds)
-    .map(([start, lastId]) => ({ start, lastId: BigInt(lastId) }))
-    .toSorted((a, b) => (a.start < b.start ? 1 : -1));
+  return latestFirst(
+    Object.entries(lastIds).map(([start, lastId]) => ({ start, lastId: BigInt(lastId) })),
+  );
 }
 
 /** Why a period is in doubt, where the store has the same clock as its servers. */

@@ -255,10 +255,63 @@ test("a mark of another server counts until somebody accepts", () => {
   expect(guard.judge(accepted, 5n, SIGHT, guard.seen).fenced).toBe("");
 });
 
+test("while an accept is not over nothing is granted", () => {
+  const accepting = { ...RECORD, accepting: "a" };
+  const { fenced, lost } = new GuardState().judge(accepting, 5n, SIGHT, NEVER);
+  expect([fenced, lost]).toEqual([expect.stringContaining("is not over"), ""]);
+});
+
+test("a record of before an accept is lost where the cluster is the one of that record", () => {
+  const later = "the cluster is an older copy: this server has seen later changes";
+  for (const clusterId of ["c", "d"]) {
+    const guard = new GuardState();
+    guard.judge({ ...RECORD, generation: 2n }, 5n, SIGHT, NEVER);
+    const judged = guard.judge(RECORD, 5n, { ...SIGHT, clusterId }, guard.seen);
+    expect(judged).toEqual({ fenced: later, lost: clusterId === "c" ? later : "" });
+  }
+});
+
+test("nothing is written to a new store yet, and an answer to a read shows no write", () => {
+  const guard = new GuardState();
+  const empty = { ...SIGHT, written: 0n };
+  expect(guard.judge(RECORD, 5n, empty, NEVER).fenced).toBe("");
+  // Two reads at one revision are no proof of anything.
+  for (let read = 0; read < 2; read++)
+    expect(guard.checkHeader(RECORD, "c", 101n, guard.seen)).toBe("");
+  const later = { ...empty, revision: 101n };
+  expect(guard.judge(RECORD, 5n, later, guard.seen).fenced).toBe("");
+});
+
+test("an answer from another cluster is refused from then on", () => {
+  const guard = new GuardState();
+  guard.judge(RECORD, 5n, SIGHT, NEVER);
+  expect(guard.checkHeader(RECORD, "d", 200n, guard.seen)).toContain("copied");
+  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 300n }, guard.seen).fenced).not.toBe("");
+});
+
+test("what belongs to another history than the present one is not remembered", () => {
+  const guard = new GuardState();
+  const accepted = { ...RECORD, generation: 2n };
+  guard.judge(accepted, 5n, SIGHT, NEVER);
+  const before = guard.seen;
+  guard.wrote(RECORD, 900n);
+  guard.elected(RECORD, 9n);
+  expect(guard.checkHeader(RECORD, "d", 1n, before)).toBe("");
+  expect(guard.seen).toEqual(before);
+  guard.wrote(accepted, 110n);
+  guard.elected(accepted, 6n);
+  expect(guard.seen).toMatchObject({ revision: 110n, written: 110n, term: 6n });
+  guard.wrote(accepted, 105n);
+  guard.elected(accepted, 4n);
+  expect(guard.seen).toMatchObject({ revision: 110n, written: 110n, term: 6n });
+});
+
 test("a cluster without the record is the one that had it, or it is another one", () => {
   const guard = new GuardState();
   expect(guard.hasLost(SIGHT, guard.seen)).toBe(false);
   guard.judge(RECORD, 5n, SIGHT, NEVER);
+  // A member that knows nothing later has it too.
+  expect(guard.hasLost(SIGHT, guard.seen)).toBe(true);
   const later = { ...SIGHT, revision: 101n };
   expect(guard.hasLost(later, guard.seen)).toBe(true);
   expect(guard.hasLost({ ...later, clusterId: "d" }, guard.seen)).toBe(false);

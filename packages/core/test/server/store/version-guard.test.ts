@@ -1,0 +1,167 @@
+import { VersionGuard } from "@idmint/core/server";
+import { expect, test } from "vitest";
+
+const at = (version: bigint, epoch = 1n) => ({ version, epoch });
+
+test("the version guard takes answers that overtake each other for what they are", () => {
+  const guard = new VersionGuard();
+  const [first, second] = [guard.seen("t"), guard.seen("t")];
+  expect(guard.admitGrant("t", second, at(2n))).toBe(true);
+  expect(guard.admitGrant("t", first, at(1n))).toBe(true);
+  expect(guard.seen("t")).toBe(2n);
+});
+
+test("the version guard refuses a grant whose version is not above what had been seen", () => {
+  const guard = new VersionGuard();
+  guard.observe("t", at(7n));
+  expect(guard.admitGrant("t", guard.seen("t"), at(7n))).toBe(false);
+  expect(guard.admitGrant("t", guard.seen("t"), at(3n))).toBe(false);
+  expect(guard.admitGrant("t", guard.seen("t"), at(8n))).toBe(true);
+  guard.startHistory();
+  expect(guard.admitGrant("t", guard.seen("t"), at(1n, 2n))).toBe(true);
+});
+
+test("the version guard remembers a grant of a history that was heard of only later", () => {
+  const guard = new VersionGuard();
+  guard.observe("t", at(7n));
+  expect(guard.admitGrant("t", guard.seen("t"), at(8n, 2n))).toBe(true);
+  guard.startHistory();
+  // The row went back below that grant, and what it grants now was granted before.
+  expect(guard.admitGrant("t", guard.seen("t"), at(8n, 2n))).toBe(false);
+  expect(guard.seen("t")).toBe(8n);
+  expect(guard.admitGrant("t", guard.seen("t"), at(9n, 2n))).toBe(true);
+});
+
+test("the version guard holds a row of a history that was heard of only later to what it had granted", () => {
+  const guard = new VersionGuard();
+  guard.observe("t", at(8n, 2n));
+  guard.startHistory();
+  guard.observe("t", at(5n, 2n));
+  expect(guard.seen("t")).toBe(8n);
+  guard.startHistory();
+  guard.observe("t", at(5n, 3n));
+  expect(guard.seen("t")).toBe(5n);
+});
+
+const ids = (first: bigint, count: number, epoch = 1n, period = "") => {
+  return { first, last: first + BigInt(count) - 1n, epoch, period };
+};
+
+test("the version guard refuses ids granted here before, though the version has risen again", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(6n, 20))).toBe("new");
+  expect(guard.admitIds("t", ids(25n, 5))).toBe("again");
+  expect(guard.admitIds("t", ids(26n, 5))).toBe("new");
+  guard.startHistory();
+  expect(guard.admitIds("t", ids(30n, 5))).toBe("again");
+});
+
+test("the version guard refuses ids granted here before an accept, whatever their epoch", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(1n, 100, 5n))).toBe("new");
+  guard.startHistory();
+  expect(guard.admitIds("t", ids(100n, 5, 9n))).toBe("below");
+  expect(guard.admitIds("t", ids(11n, 5, 4n))).toBe("below");
+  expect(guard.highest("t", "")).toEqual({ period: "", epoch: 5n, last: 100n });
+  expect(guard.admitIds("t", ids(101n, 5, 10n))).toBe("new");
+});
+
+test("the version guard compares ids within their period, also when one comes again", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(1n, 100, 1n, "2026-01-01"))).toBe("new");
+  expect(guard.admitIds("t", ids(1n, 5, 1n, "2026-01-02"))).toBe("new");
+  expect(guard.admitIds("t", ids(5n, 5, 1n, "2026-01-02"))).toBe("again");
+  expect(guard.admitIds("t", ids(100n, 5, 2n, "2026-01-01"))).toBe("below");
+  expect(guard.admitIds("t", ids(101n, 5, 2n, "2026-01-01"))).toBe("new");
+  expect(guard.admitIds("t", ids(5n, 1, 2n, "2026-01-02"))).toBe("below");
+  expect(guard.highest("t", "2026-01-01")?.last).toBe(105n);
+  expect(guard.highest("t", "2026-01-02")?.last).toBe(5n);
+  expect(guard.highest("t", "2026-01-03")).toBeUndefined();
+});
+
+test("the version guard lets ids that were given back be granted again, and no others", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(1n, 10))).toBe("new");
+  guard.giveBack("t", { from: 4n, to: 10n });
+  guard.giveBack("t", { from: 8n, to: 10n });
+  expect(guard.admitIds("t", ids(3n, 5))).toBe("again");
+  expect(guard.admitIds("t", ids(4n, 5))).toBe("new");
+});
+
+test("the version guard's watch goes round all tags", () => {
+  const guard = new VersionGuard();
+  for (let i = 0; i < 25; i++) guard.observe(`t${i}`, at(BigInt(i + 1)));
+  const cursor = { after: 0 };
+  const seen = new Set<string>();
+  for (let round = 0; round < 3; round++)
+    for (const { tag } of guard.watch(10, cursor)) seen.add(tag);
+  expect(seen.size).toBe(25);
+});
+
+test("the version guard tells of a tag that it never saw that nothing is known", () => {
+  const guard = new VersionGuard();
+  expect(guard.seen("t")).toBe(0n);
+  expect(guard.highest("t", "")).toBeUndefined();
+  guard.giveBack("t", { from: 1n, to: 1n });
+  expect([guard.grantedTags(), [...guard.claims()]]).toEqual([[], []]);
+  const cursor = { after: 0 };
+  expect([...guard.watch(10, cursor)]).toEqual([]);
+  // And goes on from there once there is one.
+  guard.observe("t", at(1n));
+  for (let round = 0; round < 2; round++)
+    expect([...guard.watch(10, cursor)].map(({ tag }) => tag)).toEqual(["t"]);
+});
+
+test("the version guard claims what was granted here and not given back, of eight periods before the present one", () => {
+  const guard = new VersionGuard();
+  guard.observe("seen only", at(3n));
+  guard.giveBack("seen only", { from: 1n, to: 1n });
+  expect(guard.highest("seen only", "")).toBeUndefined();
+  guard.admitIds("given back", ids(1n, 5));
+  // Ids that do not reach to the highest one are not given back.
+  guard.giveBack("given back", { from: 2n, to: 4n });
+  guard.giveBack("given back", { from: 6n, to: 7n });
+  expect(guard.highest("given back", "")?.last).toBe(5n);
+  guard.giveBack("given back", { from: 2n, to: 5n });
+  expect([...guard.claims()]).toEqual([{ tag: "given back", period: "", last: 1n }]);
+  guard.giveBack("given back", { from: 1n, to: 1n });
+  const days = Array.from({ length: 10 }, (_, i) => `2026-01-${10 + i}`);
+  for (const [at, day] of days.entries()) guard.admitIds("t", ids(1n, at + 1, 1n, day));
+  const claims = days.map((period, at) => ({ tag: "t", period, last: BigInt(at + 1) }));
+  expect([...guard.claims()]).toEqual(claims.slice(1).toReversed());
+  expect(guard.highest("t", "2026-01-10")).toBeUndefined();
+  expect(guard.highest("t", "2026-01-11")?.last).toBe(2n);
+  expect(guard.grantedTags()).toEqual(["given back", "t"]);
+});
+
+test("the version guard keeps a period once, the one that was left last in front", () => {
+  const guard = new VersionGuard();
+  for (const [day, first] of [
+    ["a", 1n],
+    ["b", 1n],
+    ["a", 2n],
+    ["b", 2n],
+    ["a", 3n],
+  ] as const)
+    expect(guard.admitIds("t", ids(first, 1, 1n, day))).toBe("new");
+  expect([...guard.claims()].map(({ period, last }) => [period, last])).toEqual([
+    ["a", 3n],
+    ["b", 2n],
+  ]);
+});
+
+test("the version guard's watch tells of each tag in turn what was seen and granted", () => {
+  const guard = new VersionGuard();
+  guard.admitIds("never seen", ids(1n, 1));
+  for (const tag of ["a", "b", "c"]) guard.observe(tag, at(2n));
+  guard.admitIds("b", ids(1n, 5));
+  const cursor = { after: 0 };
+  const round = (limit: number) => [...guard.watch(limit, cursor)].map(({ tag }) => tag);
+  expect([round(2), cursor.after]).toEqual([["a"], 2]);
+  expect([...guard.watch(1, cursor)]).toEqual([
+    { tag: "b", version: 2n, granted: { period: "", epoch: 1n, last: 5n } },
+  ]);
+  // Over the end, in the order of the tags.
+  expect([round(3), cursor.after]).toEqual([["a", "c"], 2]);
+  expect([round(9), cursor.after]).toEqual([["a", "b", "c"], 2]);
+});
