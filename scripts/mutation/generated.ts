@@ -1,5 +1,5 @@
 // Plants a seeded sample of faults that are made from the trees of the critical files, and tells for each file how many of
-// them its tests notice. `pnpm mutants --generated [--seed N] [--sample N] [--files PATTERN] [--json FILE]`.
+// them its tests notice. `pnpm mutants --generated [--invariants] [--seed N] [--sample N] [--files PATTERN] [--json FILE]`.
 import { type ChildProcess, fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -7,14 +7,28 @@ import { globSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../lib.ts";
-import { criticalFiles, equivalents } from "./critical.ts";
+import { type CriticalFile, criticalFiles } from "./critical.ts";
+import { explained } from "./explained.ts";
 import { type Fault, faultsOf } from "./mutator.ts";
 import type { Outcome, Planned, Task } from "./worker.ts";
 
 const WORKERS = 2;
 const COVERAGE_TIMEOUT_MS = 120_000;
 
-type Verdict = "killed" | "survived" | "not reached" | "timed out";
+/** Of the faults of a file above which an invariant stands, at least this share is noticed. */
+const LEAST_NOTICED = 0.95;
+
+/** Explained: nobody noticed it, and nobody could. */
+type Verdict = "killed" | "survived" | "not reached" | "timed out" | "explained";
+
+interface Expected extends Fault {
+  /** Why nobody can notice it. */
+  readonly why: string | undefined;
+}
+
+interface Sampled extends Planned {
+  readonly faults: readonly Expected[];
+}
 
 interface Judged {
   readonly file: string;
@@ -24,35 +38,45 @@ interface Judged {
   readonly verdict: Verdict;
   /** The test that noticed it. */
   readonly by: string | undefined;
+  /** Why nobody can notice it. */
+  readonly why: string | undefined;
 }
 
-/** The faults of a file without those that change nothing; throws if one of these is not there any more. */
-function plannable(file: string): readonly Fault[] {
+/** The faults of a file, with what is explained of them; throws if an explained one is not there any more. */
+function faultsIn(file: string): readonly Expected[] {
   const text = readFileSync(path.join(root, file), "utf8");
   const lines = text.split("\n").map((line) => line.trim());
-  const its = equivalents.filter((one) => one.file === file);
+  const its = explained[file] ?? [];
   const found = new Set<(typeof its)[number]>();
-  const faults = faultsOf(file, text).filter(({ line, was, becomes }) => {
-    const same = its.find(
-      (one) =>
-        lines[line - 1] === one.line &&
-        (one.was ?? was) === was &&
-        (one.becomes ?? becomes) === becomes,
+  const faults = faultsOf(file, text).map((fault) => {
+    const like = its.find(
+      ({ line, was = fault.was, becomes = fault.becomes }) =>
+        lines[fault.line - 1] === line && was === fault.was && becomes === fault.becomes,
     );
-    if (same !== undefined) found.add(same);
-    return same === undefined;
+    if (like !== undefined) found.add(like);
+    return { ...fault, why: like?.why };
   });
   const lost = its.find((one) => !found.has(one));
   if (lost !== undefined) throw new Error(`${file}: no fault is like ${JSON.stringify(lost)}`);
   return faults;
 }
 
+/** Throws if a test or an explained fault is not there, or if too much is explained where an invariant stands. */
 export function assertGenerated(): void {
-  for (const { file, tests } of criticalFiles) {
-    plannable(file);
+  for (const { file, tests, invariant } of criticalFiles) {
+    const faults = faultsIn(file);
+    const count = faults.filter(({ why }) => why !== undefined).length;
+    if (invariant !== undefined && count > (1 - LEAST_NOTICED) * faults.length)
+      throw new Error(
+        `${file}: ${count} of ${faults.length} faults are explained, none notices them`,
+      );
     for (const test of tests)
       if (testsLike(test).length === 0) throw new Error(`${file}: there is no test ${test}`);
   }
+  const unknown = Object.keys(explained).find(
+    (file) => !criticalFiles.some((one) => one.file === file),
+  );
+  if (unknown !== undefined) throw new Error(`explained.ts: ${unknown} is no critical file`);
 }
 
 /** Files of the in-process suites whose path begins so. */
@@ -65,12 +89,10 @@ function testsLike(start: string): readonly string[] {
 }
 
 /** The sample: those faults whose hash with the seed is lowest, so that a change of one file leaves those of others. */
-function sample(word: string, seed: string, size: number): readonly Planned[] {
-  const all = criticalFiles
-    .filter(({ file }) => new RegExp(word).test(file))
-    .flatMap(({ file }) =>
-      plannable(file).map((fault) => ({ file, fault, rank: rank(file, fault) })),
-    );
+function sample(files: readonly CriticalFile[], seed: string, size: number): readonly Sampled[] {
+  const all = files.flatMap(({ file }) =>
+    faultsIn(file).map((fault) => ({ file, fault, rank: rank(file, fault) })),
+  );
   function rank(file: string, { index, was, becomes }: Fault): string {
     return createHash("sha256")
       .update(JSON.stringify([seed, file, index, was, becomes]))
@@ -171,6 +193,7 @@ async function inParallel(
   }
 }
 
+/** What becomes of a fault, and the test that noticed it. */
 async function judge(
   worker: Worker,
   fault: number,
@@ -179,42 +202,52 @@ async function judge(
   const its = reaches.get(fault) ?? [];
   if (its.length === 0) return ["not reached"];
   const slowest = Math.max(...its.map(({ ms }) => ms));
-  const task = { fault, tests: its.map(({ test }) => test), timeoutMs: 4 * slowest + 5_000 };
+  const task = { fault, tests: its.map(({ test }) => test), timeoutMs: 2 * slowest + 5_000 };
   const all = its.reduce((sum, { ms }) => sum + ms, 0);
-  const outcome = await worker.run(task, 4 * all + 20_000);
+  const outcome = await worker.run(task, 2 * all + 20_000);
   if (outcome === undefined) return ["timed out"];
   if (outcome.failed === undefined) return ["survived"];
   return [/timed out in/.test(outcome.failed) ? "timed out" : "killed", outcome.failed];
 }
 
-export async function runGenerated(args: readonly string[]): Promise<void> {
+/** Those that the arguments choose, and how many faults of them. */
+function chosenBy(args: readonly string[]) {
   const options = {
-    seed: { type: "string" },
+    seed: { type: "string", default: "1" },
     sample: { type: "string" },
-    files: { type: "string" },
+    files: { type: "string", default: "" },
+    invariants: { type: "boolean", default: false },
     json: { type: "string" },
   } as const;
-  const {
-    seed = "1",
-    sample: size = "1500",
-    files = "",
-    json,
-  } = parseArgs({ args: [...args], options }).values;
+  const { values } = parseArgs({ args: [...args], options });
+  const files = criticalFiles.filter(
+    ({ file, invariant }) =>
+      new RegExp(values.files).test(file) && (invariant !== undefined || !values.invariants),
+  );
+  const size = Number(values.sample ?? (values.invariants ? Infinity : 1_500));
+  return { ...values, files, size };
+}
+
+export async function runGenerated(args: readonly string[]): Promise<void> {
+  const { seed, size, files, json } = chosenBy(args);
   const started = performance.now();
-  const planned = sample(files, seed, Number(size));
+  const planned = sample(files, seed, size);
   const reaches = await coverage(planned);
   const judged: Judged[] = [];
   const queue = planned.flatMap(({ file, first, faults }) =>
-    faults.map((fault) => ({ file, first, fault })),
+    faults.map((fault) => ({ file, number: first + fault.index, fault })),
   );
   const count = queue.length;
   await inParallel(planned, async (worker) => {
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-      const { file, first, fault } = next;
-      const { index, line, was, becomes } = fault;
-      const [verdict, by] = await judge(worker, first + index, reaches);
-      judged.push({ file, line, was, becomes, verdict, by });
-      if (verdict !== "killed") console.log(lineOf(judged.at(-1) as Judged));
+      const { file, number, fault } = next;
+      const { line, was, becomes, why } = fault;
+      const [found, by] = await judge(worker, number, reaches);
+      const isNoticed = found === "killed" || found === "timed out";
+      const verdict = why === undefined || isNoticed ? found : "explained";
+      const one = { file, line, was, becomes, verdict, by, why };
+      judged.push(one);
+      if (verdict !== "killed" || why !== undefined) console.log(lineOf(one));
     }
   });
   const seconds = Math.round((performance.now() - started) / 1000);
@@ -223,6 +256,17 @@ export async function runGenerated(args: readonly string[]): Promise<void> {
   console.log(`\nseed ${seed}, ${count} faults in ${seconds} s`);
   for (const [file, its] of Map.groupBy(judged, (one) => one.file)) console.log(scoreOf(file, its));
   console.log(scoreOf("all", judged));
+  const unexplained = files
+    .filter(({ invariant }) => invariant !== undefined)
+    .flatMap(({ file }) => judged.filter((one) => one.file === file && isOpen(one)));
+  if (unexplained.length === 0) return;
+  console.log(`\n${unexplained.length} faults below invariants are neither noticed nor explained:`);
+  for (const one of unexplained) console.log(lineOf(one));
+  process.exitCode = 1;
+}
+
+function isOpen({ verdict }: Judged): boolean {
+  return verdict === "survived" || verdict === "not reached";
 }
 
 function short(text: string): string {
@@ -239,6 +283,6 @@ function scoreOf(name: string, judged: readonly Judged[]): string {
     judged.filter((one) => one.verdict === verdict).length;
   const [killed, late] = [count("killed"), count("timed out")];
   const score = ((100 * (killed + late)) / Math.max(judged.length, 1)).toFixed(1);
-  const rest = `${count("survived")} survived, ${count("not reached")} not reached, ${late} timed out`;
+  const rest = `${late} timed out, ${count("explained")} explained, ${count("survived")} survived, ${count("not reached")} not reached`;
   return `${score.padStart(5)} %  ${name}: ${killed} killed, ${rest}`;
 }

@@ -126,14 +126,15 @@ function changeLiteral(node: Node, parent: Node, add: Add): void {
   const { value } = node;
   if (typeof value === "boolean") add(node, String(!value));
   if (typeof value !== "number" && typeof value !== "bigint") return;
-  // What stands in for nothing goes with its `??`.
-  if (parent["operator"] === "??") return;
+  // What stands in for nothing goes with its `??`. Of -1 the sign is a fault of its own, and of `a < b ? -1 : 1` it is all.
+  if (parent["operator"] === "??" || parent.type === "UnaryExpression") return;
+  if (["consequent", "alternate"].some((key) => (parent[key] as Node)?.type === "UnaryExpression"))
+    return;
   const suffix = typeof value === "bigint" ? "n" : "";
   const changed = typeof value === "bigint" ? [value + 1n, value - 1n] : [value + 1, value - 1];
-  // Of -1 the sign is a fault of its own, and no place is below 0.
-  const isOneWay = parent.type === "UnaryExpression" || parent.type === "MemberExpression";
-  for (const other of isOneWay ? changed.slice(0, 1) : changed)
-    add(node, other < 0 ? `(${other}${suffix})` : `${other}${suffix}`);
+  // Most numbers count something, and there is no less than none.
+  for (const other of Number(value) === 0 ? changed.slice(0, 1) : changed)
+    add(node, `${other}${suffix}`);
 }
 
 function changeOperator(node: Node, source: Source, add: Add): void {
