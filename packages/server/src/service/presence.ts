@@ -125,7 +125,7 @@ export class Presence {
   /** The answer to a renewal that was sent at `sentAt` has just come. */
   acknowledged(parts: readonly StorePart[], sentAt: number): readonly Acknowledged[] {
     const now = this.#ports.clock.now();
-    for (const part of parts) newcomerSaw(this.#newcomer, part, this.info, now);
+    for (const part of parts) newcomerSaw(this.#newcomer, part, this.info, { sentAt, now });
     this.#until = this.#untilIn(ONE);
     return parts
       .filter(({ isRenewed }) => isRenewed)

@@ -9,7 +9,8 @@ import type { NodeInfo, StorePart } from "./ports.ts";
  *
  * INVARIANTS
  * 1. Whoever renews its row has proved the store: a renewal finds the row as high as it was, or marks the store. So a newcomer
- *    waits until the row of another server has moved since it first looked, or that server had the time of two polls for it.
+ *    waits until the row of another server has moved since it first looked, or that server had the time of two polls for it: from
+ *    the first answer to the sending of a later poll, since a process that was stopped reads late what was said before.
  * 2. Newcomers do not vouch for each other: rows of such count for nothing, neither as those who may know more nor as proof.
  * 3. With nobody in the store who may know more, nothing is waited for: no row of another server that was proved. An earlier life
  *    of this server, with its name and address, is over. Other processes behind its address are on this machine: they are
@@ -24,7 +25,7 @@ export interface NewcomerState {
 const NEAR_MS = 3_000;
 
 interface PartProof {
-  /** When the rows were seen first. */
+  /** When the first answer came that had rows. */
   readonly firstAt: number;
   /** The numbers that others had then. */
   readonly first: ReadonlyMap<string, bigint>;
@@ -35,12 +36,12 @@ export function createNewcomerState(patienceMs: number): NewcomerState {
   return { patienceMs, parts: new Map() };
 }
 
-/** A poll that renewed this server's row was answered. Without rows it says nothing. */
+/** A poll that was sent at `sentAt`, and renewed this server's row, was answered. Without rows it says nothing. */
 export function newcomerSaw(
   { parts, patienceMs }: NewcomerState,
   { name, isRenewed, nodes }: StorePart,
   own: Pick<NodeInfo, "address" | "id" | "instance">,
-  now: number,
+  { sentAt, now }: { readonly sentAt: number; readonly now: number },
 ): void {
   const known = parts.get(name);
   const isOwn = (address: string): boolean => address !== "" && address === own.address;
@@ -57,7 +58,7 @@ export function newcomerSaw(
   }
   const hasMoved = others.some(({ id, renewals }) => known.first.get(id) !== renewals);
   const areNear = others.every(({ address }) => isOwn(address));
-  const waitedMs = now - known.firstAt;
+  const waitedMs = sentAt - known.firstAt;
   known.isProved =
     hasMoved ||
     others.length === 0 ||

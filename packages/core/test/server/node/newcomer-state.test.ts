@@ -19,9 +19,14 @@ function row(id: string, renewals: number, isProved = true, more: Partial<NodeRo
 
 function newcomer(patienceMs = W) {
   const state = createNewcomerState(patienceMs);
-  const sees = (now: number, nodes: readonly NodeRow[] | undefined, isRenewed = true): boolean => {
+  const sees = (
+    now: number,
+    nodes: readonly NodeRow[] | undefined,
+    isRenewed = true,
+    sentAt = now,
+  ): boolean => {
     const part = { name: "", incarnation: "one", revision: 1n, isRenewed, nodes };
-    newcomerSaw(state, { ...part, traffic: [], issuing: NEVER_STOPPED }, OWN, now);
+    newcomerSaw(state, { ...part, traffic: [], issuing: NEVER_STOPPED }, OWN, { sentAt, now });
     return isProvedIn(state, "");
   };
   return { state, sees };
@@ -58,6 +63,15 @@ test("rows that stand still are believed when their time is over, and none when 
   expect(gone.sees(10, [])).toBe(true);
 });
 
+test("an answer that is read late says nothing of the time since it was sent", () => {
+  const { sees } = newcomer();
+  expect(sees(10, [row("a", 5)], true, 0)).toBe(false);
+  // The process was stopped: those who knew more may have marked the store since.
+  expect(sees(W * 5, [row("a", 5)], true, 1_000)).toBe(false);
+  expect(sees(W * 5 + 1, [row("a", 5)], true, W + 9)).toBe(false);
+  expect(sees(W * 5 + 2, [row("a", 5)], true, W + 10)).toBe(true);
+});
+
 test("a store that renews nothing proves nothing, however long", () => {
   const { sees } = newcomer();
   expect(sees(0, [], false)).toBe(false);
@@ -84,7 +98,12 @@ test("a server that tells no address has no earlier life to be known by", () => 
   const state = createNewcomerState(W);
   const nodes = [row("old", 9, true, { instance: "own", address: "" })];
   const part = { name: "", incarnation: "one", revision: 1n, isRenewed: true, nodes };
-  newcomerSaw(state, { ...part, traffic: [], issuing: NEVER_STOPPED }, { ...OWN, address: "" }, 0);
+  newcomerSaw(
+    state,
+    { ...part, traffic: [], issuing: NEVER_STOPPED },
+    { ...OWN, address: "" },
+    { sentAt: 0, now: 0 },
+  );
   expect(isProvedIn(state, "")).toBe(false);
 });
 
