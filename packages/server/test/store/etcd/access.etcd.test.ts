@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { selfSigned } from "@idmint/testkit";
-import { EtcdCluster, type EtcdGateway } from "@idmint/testkit/etcd";
+import { EtcdCluster } from "@idmint/testkit/etcd";
 import { granted, reasonOf, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import {
@@ -13,6 +13,7 @@ import {
   storeStatus,
 } from "../../../src/store/open-store.ts";
 import { etcdHarness } from "./harness.ts";
+import { asRoot, enableAuth, toBase64 } from "./users.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -21,24 +22,6 @@ async function refusalOf(config: EtcdConfig): Promise<{ reason: string; message:
   const error: unknown = await openStore(config).catch((thrown: unknown) => thrown);
   const { reason, message } = error as { reason: string; message: string };
   return { reason, message };
-}
-
-function toBase64(text: string): string {
-  return Buffer.from(text).toString("base64");
-}
-
-async function enableAuth(gateway: EtcdGateway, prefix: string): Promise<void> {
-  const end = `${prefix.slice(0, -1)}0`;
-  await gateway.post("auth/user/add", { name: "root", password: "the-root" });
-  await gateway.post("auth/user/grant", { user: "root", role: "root" });
-  for (const name of ["idmint", "other"]) {
-    await gateway.post("auth/user/add", { name, password: `of-${name}` });
-    await gateway.post("auth/role/add", { name });
-    await gateway.post("auth/user/grant", { user: name, role: name });
-  }
-  const perm = { permType: "READWRITE", key: toBase64(prefix), range_end: toBase64(end) };
-  await gateway.post("auth/role/grant", { name: "idmint", perm });
-  await gateway.post("auth/enable", {});
 }
 
 test("a user gets in with the right password, and with a role for the prefix", async () => {
@@ -71,23 +54,6 @@ test("a user gets in with the right password, and with a role for the prefix", a
   expect((await granted(store, "t")).base).toBe(11n);
   await store.close();
 });
-
-/** What root asks of an etcd whose authentication is enabled. */
-async function asRoot(cluster: EtcdCluster, method: string, body: object): Promise<void> {
-  const url = `http://${cluster.members[0]?.address}/v3/`;
-  const send = async (name: string, its: object, headers = {}): Promise<unknown> => {
-    const answer = await fetch(`${url}${name}`, {
-      method: "POST",
-      body: JSON.stringify(its),
-      headers,
-    });
-    if (!answer.ok) throw new Error(`${name}: ${await answer.text()}`);
-    return answer.json();
-  };
-  const root = { name: "root", password: "the-root" };
-  const { token } = (await send("auth/authenticate", root)) as { token: string };
-  await send(method, body, { authorization: token });
-}
 
 test("a store that is open says what became of its user, and goes on when that is mended", async () => {
   await using cluster = await EtcdCluster.start();
