@@ -150,16 +150,16 @@ export const storeMutants: readonly Mutant[] = [
   {
     name: "went back: etcd rows are compared with what was known after they were read",
     file: `${server}/store/etcd/nodes.ts`,
-    find: "await lossOf(session, known, {",
-    replace: "await lossOf(session, etcd.ownRow ?? known, {",
+    find: "await judgeRow(session, known, found)",
+    replace: "await judgeRow(session, etcd.ownRow ?? known, found)",
     tests: [`${tests}/store/etcd/went-back.etcd.test.ts`],
     only: "given up",
   },
   {
     name: "went back: etcd is asked for a row that it has compacted, though a lower one is there",
     file: `${server}/store/etcd/own-row.ts`,
-    find: "!isEarlier && (await",
-    replace: "(await",
+    find: "isEarlier ? false : await isInHistory",
+    replace: "await isInHistory",
     tests: [`${tests}/store/etcd/went-back.etcd.test.ts`],
     only: "slept while etcd's data",
   },
@@ -174,7 +174,7 @@ export const storeMutants: readonly Mutant[] = [
   {
     name: "went back: etcd's history explains no row that was forgotten",
     file: `${server}/store/etcd/own-row.ts`,
-    find: `if (!isEarlier && (await isExplained(session, known))) return "";`,
+    find: `if (wasThere !== false) return { loss: "", isThere: wasThere === true };`,
     replace: "",
     tests: [`${tests}/store/etcd/went-back.etcd.test.ts`],
     only: "made again at once",
@@ -182,7 +182,7 @@ export const storeMutants: readonly Mutant[] = [
   {
     name: "went back: etcd rows of two histories are compared",
     file: `${server}/store/etcd/own-row.ts`,
-    find: `if (incarnation !== known.incarnation) return "";`,
+    find: `if (incarnation !== known.incarnation) return { loss: "", isThere: false };`,
     replace: "",
     tests: [`${tests}/store/etcd/went-back.etcd.test.ts`],
     only: "row has gone",

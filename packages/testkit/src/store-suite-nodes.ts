@@ -1,4 +1,5 @@
 import type {
+  EarlierRow,
   NodeInfo,
   NodeRenewal,
   NodeRow,
@@ -71,6 +72,37 @@ async function say(store: Store, more: Partial<Traffic>): Promise<void> {
   }
 }
 
+/** What an earlier life of a server knows of its row in each database. */
+function earlierIn({ parts }: StoreChanges): readonly EarlierRow[] {
+  return parts.flatMap(({ name: part, own }) =>
+    own === undefined ? [] : [{ ...own, part, agoMs: 5 }],
+  );
+}
+
+function restartCases(suite: Suite): void {
+  suite(
+    "a server that is started again finds its row, in the same history",
+    async (store, open) => {
+      const first = await renewed(store, renewalOf("s"));
+      expect(first.parts.map(({ hasEarlier }) => hasEarlier ?? false)).not.toContain(true);
+      const earlier = earlierIn(await renewed(store, renewalOf("s", { count: 2n })));
+      expect(earlier.length).toBe(first.parts.length);
+      const later = async (rows: readonly EarlierRow[]): Promise<readonly boolean[]> => {
+        const its = await open();
+        const renewal = renewalOf("s", { count: 3n, earlier: rows });
+        const { parts } = await renewed(its, renewal);
+        return parts.map(({ hasEarlier }) => hasEarlier ?? false);
+      };
+      const all = (is: boolean): readonly boolean[] => first.parts.map(() => is);
+      expect(await later(earlier)).toEqual(all(true));
+      expect(await later([])).toEqual(all(false));
+      expect(await later(earlier.map((row) => ({ ...row, history: "another" })))).toEqual(
+        all(false),
+      );
+    },
+  );
+}
+
 function trafficCases(suite: Suite): void {
   suite("what operators say of servers is kept, and every poll has it", async (store, open) => {
     const other = await open();
@@ -118,6 +150,7 @@ function trafficCases(suite: Suite): void {
 }
 
 export function nodeCases(suite: Suite): void {
+  restartCases(suite);
   trafficCases(suite);
 
   suite(

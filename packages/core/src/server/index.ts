@@ -130,6 +130,7 @@ export {
 export { acceptAsking, type AcceptingOptions, type AcceptReport } from "./claims/asking.ts";
 export { ASK_TIMES, type AskedServer, type AskTimes } from "./claims/ask-state.ts";
 export { type Claimed, ClaimTally, lostTag, withClaims } from "./claims/claimed-state.ts";
+export * from "./claims/kept-grants-state.ts";
 export * from "./claims/ports.ts";
 export { omitStacks } from "../errors.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
@@ -145,24 +146,8 @@ export {
   type SeenIssuing,
   stoppedSince,
 } from "./node/issuing-state.ts";
-export {
-  DEFAULT_MAX_OFFLINE_MS,
-  lostNodes,
-  MAX_NODES,
-  type NodeInfo,
-  type NodeRenewal,
-  type NodeRow,
-  type NodeRowKey,
-  type NodeStore,
-  type StorePart,
-} from "./node/ports.ts";
-export {
-  createNewcomerState,
-  isProved,
-  isProvedIn,
-  isWaiting,
-  newcomerSaw,
-} from "./node/newcomer-state.ts";
+export * from "./node/ports.ts";
+export * from "./node/newcomer-state.ts";
 export {
   type Acknowledged,
   createPresenceState,
@@ -278,7 +263,12 @@ export {
   type StoreInterceptor,
   wrapStore,
 } from "./store/calls.ts";
-export type { ChangeStore, StoreChanges, UnreadableTag } from "./store/changes.ts";
+export {
+  type ChangeStore,
+  MAX_WATCHED,
+  type StoreChanges,
+  type UnreadableTag,
+} from "./store/changes.ts";
 export type {
   GiveBackRequest,
   GiveBackStore,
@@ -306,7 +296,13 @@ export type {
 } from "./store/redis-bounds.ts";
 export type { Accepted, AcceptStore, Store } from "./store/store.ts";
 export type { ChangeOptions, EndedPeriod, PeriodStore, TagChange, TagStore } from "./store/tags.ts";
-export { type GrantedIds, type HighestGranted, VersionGuard } from "./store/version-guard.ts";
+export {
+  type GrantedIds,
+  type GrantKeeper,
+  type HighestGranted,
+  type KeptTag,
+  VersionGuard,
+} from "./store/version-guard.ts";
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";
 export { earlierMemory, memoryMsOf } from "./tag/memory.ts";
 export { periodName } from "./tag/period-name.ts";

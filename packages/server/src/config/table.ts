@@ -276,7 +276,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   snowflakeCacheFile: optional(
     "snowflake.cache_file",
     text("path"),
-    "File on a local disk in which this server keeps its worker ids (Linux only). With it, time is reserved a minute ahead, and a server that restarts while the registry of worker ids is down continues within that minute. A second file beside it keeps the id of the server's store.",
+    "File on a local disk in which this server keeps its worker ids (Linux only). With it, time is reserved a minute ahead, and a server that restarts while the registry of worker ids is down continues within that minute. Files beside it keep the id of the server's store, and what the server was granted.",
   ),
   clockMaxOffsetMs: option(
     "clock.max_offset",

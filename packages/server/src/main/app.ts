@@ -139,6 +139,7 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
         places,
         clockParts: { leaseFile, peerClocks: peers.clocks },
         memory,
+        storeId,
         keys: await openKeys(config),
         announce: () => signals?.tell(),
         figures: figuresParts(instance, { telemetry, listeners, opened, peers, own }),
@@ -146,8 +147,7 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
     );
     const calls = { ...services, ...realSystem, telemetry, emit };
     const grpc = await GrpcDoors.create(config, calls, own?.connections);
-    undo.unshift(() => grpc.close(0));
-    undo.unshift(() => stopFollowing(services));
+    undo.unshift(() => stopServing(services, grpc));
     await follow(services, known, { ...parts, store, emit, config, grpc, storeWait });
     signals?.start(() => services.poll.hasten());
     undo.unshift(() => services.redis.stop());
@@ -290,6 +290,11 @@ async function stopFollowing({
   if (clocks.keeper?.hasTime !== true) await nodes.leave();
 }
 
+async function stopServing(services: Services, grpc: GrpcDoors): Promise<void> {
+  await settled(() => stopFollowing(services));
+  await grpc.close(0);
+}
+
 function memoryOf(config: Config, emit: Emit): Promise<StoreMemory> {
   const { storeExpectId, storeMoreUrls, snowflakeCacheFile: cacheFile } = config;
   const expected = expectedOfAll(storeExpectId, storeMoreUrls.keys());
@@ -307,7 +312,8 @@ async function openLeases(
   if (file === undefined) return undefined;
   const { openLeaseFile } = await import("../store/kept/lease-file.ts");
   const name = process === undefined ? file : `${file}.${process}`;
-  const opened = await openLeaseFile(name, realSystem.clock);
+  const onGrantsFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });
+  const opened = await openLeaseFile(name, realSystem.clock, onGrantsFailed);
   if (opened.ignored !== undefined) emit({ type: "lease-file-ignored", why: opened.ignored });
   return opened;
 }

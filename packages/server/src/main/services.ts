@@ -47,6 +47,7 @@ import { LookupIdService } from "../service/tags/lookup-id.ts";
 import { IssuingService } from "../service/tags/issuing.ts";
 import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
+import { GrantRecord } from "../service/upstream/grant-record.ts";
 import { Grants, type GrantsPorts } from "../service/upstream/grants.ts";
 import { LateClaims, type LateClaimsPorts } from "../service/upstream/late-claims.ts";
 import { GroupedLookups } from "../service/upstream/lookups.ts";
@@ -112,6 +113,8 @@ export interface ServicesPorts {
   readonly clockParts?: ClockParts;
   /** What is known of the store over the lives of this server. Default: nothing, and nothing is kept. */
   readonly memory?: PollMemory;
+  /** Id of the store that this server belongs to, once that is known. Default: nothing that was kept of a store counts. */
+  readonly storeId?: () => string | undefined;
   /** Of unguessable ids. Default: none. */
   readonly keys?: TextPorts["keys"];
   /** Tells other servers that a tag was changed. */
@@ -123,7 +126,7 @@ export interface ServicesPorts {
 export function createServices(config: Config, ports: ServicesPorts): Services {
   const { store, emit, system = realSystem } = ports;
   const { places = NO_EXTERNAL, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
-  const { keys = new Map(), memory } = ports;
+  const { keys = new Map(), memory, storeId = () => undefined } = ports;
   const { leaseFile } = clockParts;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -149,11 +152,10 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const texts = { keys, offsetAt: zoneOffsets() };
   const drain = createDrain(config, { ...common, directory: () => directory });
   const onTold = (isDraining: boolean): void => drain.told(isDraining);
-  const { presence, nodes, seen } = createPresence(config, clockParts, {
-    ...common,
-    system,
-    onTold,
-  });
+  const kept = { ...common, wallClock, storeId, file: leaseFile?.grants };
+  const record = new GrantRecord(kept, leaseFile?.found?.node?.id);
+  const present = { ...common, system, record, onTold };
+  const { presence, nodes, seen } = createPresence(config, clockParts, present);
   const nodeId = presence.id;
   const ledger = createLedger(config, { ...common, nodeId, wallClock });
   const { clocks, makeSource } = createSources(
@@ -167,7 +169,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
-  const polled = { ...common, audit, claims, directory, presence, nodes };
+  const polled = { ...common, audit, claims, directory, presence, nodes, record };
   const poll = createPoll(config, { ...polled, saved, memory, system });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { redis, ticketDatabases } = external;
@@ -243,6 +245,7 @@ function createPresence(
     readonly system: System;
     readonly store: Store;
     readonly emit: Emit;
+    readonly record: GrantRecord;
     readonly onTold: (isDraining: boolean) => void;
   },
 ): {
@@ -254,7 +257,7 @@ function createPresence(
   const earlier = leaseFile?.found?.node;
   const startedAtMs = wallClock();
   const node = {
-    id: earlier?.id ?? randomToken(),
+    id: ports.record.rowId ?? randomToken(),
     instance: config.instance ?? "",
     version: serverVersion(),
     zone: config.nodeZone,
@@ -262,13 +265,10 @@ function createPresence(
     maxOfflineMs: config.nodeMaxOffline.ms,
   };
   const firstCount = BigInt(Math.floor(startedAtMs));
-  const { partsOf } = ports.store;
-  const { emit, store, onTold } = ports;
-  const proof = {
-    proofPatienceMs: proofPatience(config.pollIntervalMs),
-    issuesUnproved: config.allowUnprovedStore,
-  };
-  const its = { node, firstCount, partsOf, ...proof, clock, emit };
+  const { emit, store, record, onTold } = ports;
+  const { allowUnprovedStore: issuesUnproved } = config;
+  const proof = { proofPatienceMs: proofPatience(config.pollIntervalMs), issuesUnproved, record };
+  const its = { node, firstCount, partsOf: store.partsOf, ...proof, clock, emit };
   const presence = new Presence(its, earlier);
   const nodes = new NodeWatch({ store, presence, clock, emit, onTold });
   return { presence, nodes, seen: { presence: () => presence, peers: () => nodes.peers } };

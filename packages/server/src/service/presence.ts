@@ -4,6 +4,8 @@ import {
   type Claimant,
   createNewcomerState,
   createPresenceState,
+  type EarlierLife,
+  type EarlierRow,
   isProved,
   isProvedIn,
   isWaiting,
@@ -31,6 +33,20 @@ export interface EarlierPresence {
   readonly parts: readonly (readonly [part: string, issueUntil: number])[];
 }
 
+/** What is kept of this server's row and grants over its lives (upstream/grant-record.ts). */
+interface PresenceRecord {
+  readonly earlierLife: EarlierLife;
+  readonly earlierRows: readonly EarlierRow[];
+  /** Since when all grants are known, and whether nothing was granted under the row before. */
+  readonly known: Pick<Claimant, "isWhole" | "sinceMs">;
+  renewed(
+    parts: readonly StorePart[],
+    id: string,
+    sentAt: number,
+    isProved: (part: string) => boolean,
+  ): void;
+}
+
 export interface PresencePorts {
   /** All but the address, which is known when the server listens. */
   readonly node: Omit<NodeInfo, "address">;
@@ -42,6 +58,7 @@ export interface PresencePorts {
   readonly proofPatienceMs: number;
   /** Whether it issues before. Default: no. Its row says that nothing is proved until something is. */
   readonly issuesUnproved?: boolean;
+  readonly record: PresenceRecord;
   readonly clock: Clock;
   readonly emit: Emit;
 }
@@ -68,7 +85,6 @@ export class Presence {
   readonly #state: PresenceState;
   readonly #newcomer;
   readonly #warned = new Set<string>();
-  readonly #hadEarlier: boolean;
   #address = "";
   #count: bigint;
   /** Of a store that is one database; see invariant 1 of the state. */
@@ -78,9 +94,8 @@ export class Presence {
   constructor(ports: PresencePorts, earlier?: EarlierPresence) {
     this.#ports = ports;
     this.#count = ports.firstCount;
-    this.#hadEarlier = earlier !== undefined;
     this.#state = createPresenceState(ports.node.maxOfflineMs);
-    this.#newcomer = createNewcomerState(ports.proofPatienceMs);
+    this.#newcomer = createNewcomerState(ports.proofPatienceMs, ports.record.earlierLife);
     for (const [part, until] of earlier?.parts ?? []) resumePresence(this.#state, part, until);
     this.#until = issueUntil(this.#state, ONE);
   }
@@ -103,10 +118,10 @@ export class Presence {
     return { ...this.#ports.node, address: this.#address };
   }
 
-  /** Who says what this process was granted. An earlier life that it goes on for may have been granted more. */
-  claimant(sinceMs: number): Claimant {
+  /** Who says what this server was granted. */
+  get claimant(): Claimant {
     const { id, instance, address } = this.info;
-    return { id, instance, address, sinceMs, isWhole: !this.#hadEarlier };
+    return { id, instance, address, ...this.#ports.record.known };
   }
 
   /** To be sent now; `obeyed` and `traffic` are what was applied before. */
@@ -119,6 +134,7 @@ export class Presence {
       obeyed: revision,
       traffic,
       isProved: isProved(this.#newcomer),
+      earlier: this.#ports.record.earlierRows,
     };
   }
 
@@ -127,6 +143,8 @@ export class Presence {
     const now = this.#ports.clock.now();
     for (const part of parts) newcomerSaw(this.#newcomer, part, this.info, { sentAt, now });
     this.#until = this.#untilIn(ONE);
+    const { record } = this.#ports;
+    record.renewed(parts, this.id, sentAt, (part) => isProvedIn(this.#newcomer, part));
     return parts
       .filter(({ isRenewed }) => isRenewed)
       .map(({ name }) => renewalAcknowledged(this.#state, name, sentAt, now));

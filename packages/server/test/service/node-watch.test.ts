@@ -12,6 +12,7 @@ import { settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import type { ServerEvent } from "../../src/service/events.ts";
 import { NodeWatch } from "../../src/service/node-watch.ts";
+import { noRecord } from "./no-record.ts";
 import { Presence } from "../../src/service/presence.ts";
 
 const MAX_OFFLINE_MS = 1_000;
@@ -48,7 +49,15 @@ function watching(partsOf?: (tag: string) => readonly string[]) {
   const emit = (event: ServerEvent): void => void events.push(event);
   const texts = { id: "own", instance: "own", version: "", zone: "" };
   const node = { ...texts, startedAtMs: 0, maxOfflineMs: MAX_OFFLINE_MS };
-  const its = { node, firstCount: 0n, partsOf, proofPatienceMs: 0, clock: time, emit };
+  const its = {
+    node,
+    firstCount: 0n,
+    partsOf,
+    proofPatienceMs: 0,
+    record: noRecord(),
+    clock: time,
+    emit,
+  };
   const presence = new Presence(its);
   const store = {
     forgetNodes: async (keys: readonly NodeRowKey[]) => {

@@ -13,6 +13,7 @@ import { createCounters } from "../../src/service/counters.ts";
 import type { Directory } from "../../src/service/issue/directory.ts";
 import { StoreWait } from "../../src/service/upstream/store-wait.ts";
 import { Poll } from "../../src/service/upstream/poll.ts";
+import { noRecord } from "./no-record.ts";
 import { Presence } from "../../src/service/presence.ts";
 
 const CHANGES: StoreChanges = {
@@ -73,6 +74,7 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
     node: { ...node, maxOfflineMs: 3_000 },
     firstCount: 0n,
     proofPatienceMs: 0,
+    record: noRecord(),
     partsOf: undefined,
     clock: time,
     emit: () => undefined,
@@ -96,6 +98,7 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
     claims: { startHistory: () => undefined },
     directory: { retryAll: () => undefined, apply, history: 0 } as unknown as Directory,
     guard: new VersionGuard(),
+    record: noRecord(),
     presence,
     nodes: {
       wantsNodes: true,

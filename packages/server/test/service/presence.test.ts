@@ -3,6 +3,7 @@ import type { StorePart } from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { nodeOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
+import { noRecord } from "./no-record.ts";
 import { Presence } from "../../src/service/presence.ts";
 import { MergedChanges } from "../../src/store/spread/merged-changes.ts";
 import { Locator } from "../../src/store/spread/locator.ts";
@@ -21,6 +22,7 @@ function presenceOn(
     firstCount: 0n,
     proofPatienceMs,
     issuesUnproved,
+    record: noRecord(),
     partsOf: (tag: string) => (tag === "leaving" ? ["a", "b"] : ["a"]),
     clock: time,
     emit: () => undefined,

@@ -38,6 +38,11 @@ test("a row that is gone without a trace shows it for as long as traces are sure
   expect(lossOf(known, { ...gone, atMs: 7_000 + limit })).toBe("");
 });
 
+function renewalOf(id: string): Parameters<OwnRow["expected"]>[0] {
+  const info = { instance: id, address: "", version: "", zone: "", startedAtMs: 0 };
+  return { node: { ...info, id, maxOfflineMs: undefined } };
+}
+
 /** The statements that a server asks, all of which find what they look for. */
 function askedBy(): { local: Local; asked: unknown[][] } {
   const asked: unknown[][] = [];
@@ -53,8 +58,8 @@ test("a primary from before a promotion is marked, and a promoted standby is ano
   const row = new OwnRow();
   const polled = { id: "s", incarnation: "one", nowMs: 1, renewals: 5n };
   expect(await row.polled(local, { ...polled, identity: "7/00000002/1" })).toBe("");
-  expect(row.expected("s")).toEqual(["5", "one 7/00000002/1", false]);
-  expect(row.expected("other")).toEqual([null, "", true]);
+  expect(row.expected(renewalOf("s"))).toEqual(["5", "one 7/00000002/1", false]);
+  expect(row.expected(renewalOf("other"))).toEqual([null, "", true]);
   expect(await row.polled(local, { ...polled, identity: "7/0000000A/1" })).toBe("");
   expect(asked).toEqual([]);
   const old = await row.polled(local, { ...polled, identity: "7/00000009/1" });

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import {
   type ClaimsAnswer,
+  type EarlierRow,
   type Store,
   type StoreChanges,
   type Tag,
@@ -15,21 +16,27 @@ export class Poller {
   readonly store: Store;
   /** How often a poll said that a promoted standby was accepted by itself. */
   accepts = 0;
-  readonly #id = randomUUID();
+  readonly #id: string;
+  /** What the last poll left in the server's row, and what an earlier life of it knows of that. */
+  #own: readonly EarlierRow[] = [];
+  readonly #earlier: readonly EarlierRow[];
   readonly #cursor = { after: 0 };
   readonly #guard = new VersionGuard();
-  #count = 0n;
+  #count: bigint;
   #last = { tag: "", last: 0n, version: 0n };
   #obeyed = { incarnation: "", obeyed: 0n };
   #since = 2n ** 63n - 1n;
 
-  private constructor(store: Store) {
+  private constructor(store: Store, earlier: Poller | undefined) {
     this.store = store;
+    this.#id = earlier === undefined ? randomUUID() : earlier.#id;
+    this.#earlier = earlier === undefined ? [] : earlier.#own;
+    this.#count = earlier === undefined ? 0n : earlier.#count;
   }
 
-  /** Closed at the end of the test. */
-  static async open(config: StoreConfig): Promise<Poller> {
-    const poller = new Poller(await openStore(config));
+  /** Closed at the end of the test. `earlier`: it is that server, which was started again and has its file. */
+  static async open(config: StoreConfig, earlier?: Poller): Promise<Poller> {
+    const poller = new Poller(await openStore(config), earlier);
     onTestFinished(() => poller.store.close());
     return poller;
   }
@@ -54,8 +61,12 @@ export class Poller {
         ...this.#obeyed,
         traffic: 0n,
         isProved: true,
+        earlier: this.#own.length === 0 ? this.#earlier : [],
       },
     });
+    this.#own = found.parts.flatMap(({ name: part, own }) =>
+      own === undefined ? [] : [{ ...own, part, agoMs: 0 }],
+    );
     this.#since = found.revision;
     if (found.isAccepted === true) this.accepts++;
     // Versions of before an accept are compared no more.

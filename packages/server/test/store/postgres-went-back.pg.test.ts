@@ -47,6 +47,20 @@ test("a server's own row that is lower than it was marks the store, for newcomer
     await newcomer.close();
   }));
 
+test("a server that is started again marks the store by its old row, which it does not renew before", () =>
+  withServer(async ({ harness, server }) => {
+    for (let polls = 0; polls < 3; polls++) expect(fencedIn(await server.poll())).toBe("");
+    const well = await Poller.open(harness.config, server);
+    const found = await well.poll();
+    expect([found.fenced, found.parts[0]?.hasEarlier]).toEqual(["", true]);
+    await harness.database.query("UPDATE idmint.node SET renewals = renewals - 1");
+    const again = await Poller.open(harness.config, well);
+    const lost = await again.poll();
+    expect(fencedIn(lost)).toContain("the row of server");
+    expect([lost.parts[0]?.isRenewed, lost.parts[0]?.hasEarlier ?? false]).toEqual([false, false]);
+    expect(await refusal(server.store, "t")).toBe("STORE_EPOCH_CHANGED");
+  }));
+
 test("a row that is gone marks the store, unless it was forgotten", () =>
   withServer(async ({ harness, server }) => {
     const { database } = harness;

@@ -10,7 +10,7 @@ import { noted } from "./audit.ts";
 import { takeClaims } from "./claims.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { forget } from "./ledger.ts";
-import { addLostNodes, renewNode } from "./nodes.ts";
+import { addLostNodes, hasRow, ownRow, renewNode } from "./nodes.ts";
 import { countsInRedis } from "./periods.ts";
 import { change, endPeriod, fenced } from "./rows.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, inPeriodAt } from "./rules.ts";
@@ -19,7 +19,9 @@ import { acceptedFloor } from "./worker-leases.ts";
 export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"]): StoreChanges {
   const reason = fenced(database);
   const { renewal } = query;
+  const hasEarlier = hasRow(database, renewal);
   const isRenewed = renewal !== undefined && reason === "" && renewNode(database, renewal);
+  const own = isRenewed ? ownRow(database, renewal.node.id) : undefined;
   const { incarnation, revision, traffic, issuing } = database;
   const changed = [...database.rows.values()]
     .filter((tag) => tag.revision > query.since)
@@ -36,7 +38,18 @@ export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"
     fenced: reason,
     nowMs: database.now(),
     parts: [
-      { name: "", incarnation, revision, isRenewed, nodes, traffic, issuing, ...asking(database) },
+      {
+        name: "",
+        incarnation,
+        revision,
+        isRenewed,
+        own,
+        hasEarlier,
+        nodes,
+        traffic,
+        issuing,
+        ...asking(database),
+      },
     ],
   };
 }

@@ -5,6 +5,7 @@ import {
   MAX_NODES,
   type NodeRenewal,
   type NodeRowKey,
+  type OwnRow,
   type PartIssuing,
   type Traffic,
   trafficAfter,
@@ -13,11 +14,29 @@ import { noted } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { assertAccepted } from "./rows.ts";
 
-/** False when there are as many rows as may be. */
-export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): boolean {
-  const { node, count, incarnation, obeyed, traffic, isProved } = renewal;
+/** Whether the row is there as an earlier life of the server was acknowledged it, in the same history. */
+export function hasRow(database: MemoryDatabase, renewal: NodeRenewal | undefined): boolean {
+  const [earlier] = renewal?.earlier ?? [];
+  const row = database.nodes.get(renewal?.node.id ?? "");
+  if (earlier === undefined || row === undefined) return false;
+  return earlier.history === database.incarnation && row.renewals >= earlier.renewals;
+}
+
+export function ownRow(database: MemoryDatabase, id: string): OwnRow | undefined {
+  const row = database.nodes.get(id);
+  if (row === undefined) return undefined;
+  const { incarnation: history } = database;
+  return { history, renewals: row.renewals, revision: "", storeMs: database.now() };
+}
+
+/** False when there are as many rows as may be, and where the row is not what an earlier life was acknowledged. */
+export function renewNode(database: MemoryDatabase, renewal: NodeRenewal): boolean {
+  const { nodes } = database;
+  const { node, count, incarnation, obeyed, traffic, isProved, earlier = [] } = renewal;
   const old = nodes.get(node.id);
   if (old === undefined && nodes.size >= MAX_NODES) return false;
+  const isOfNow = earlier.some(({ history }) => history === database.incarnation);
+  if (old !== undefined && isOfNow && !hasRow(database, renewal)) return false;
   const next = old === undefined || old.renewals < count ? count : old.renewals + 1n;
   const isLate = old?.incarnation === incarnation && old.obeyed > obeyed;
   const most = isLate ? old.obeyed : obeyed;

@@ -15,12 +15,28 @@ import type { NodeInfo, StorePart } from "./ports.ts";
  * 3. With nobody in the store who may know more, nothing is waited for: no row of another server that was proved. An earlier life
  *    of this server, with its name and address, is over. Other processes behind its address are on this machine: they are
  *    either heard within NEAR_MS, or have ended too.
+ * 4. A server that was proved, ended, and runs again within half the patience is to others as one whose poll was slow: it goes
+ *    on where it was once the store has its row as it was acknowledged last, and everything that it was granted after that. The
+ *    first poll compares the row, and has it renewed only then; the second one compares the tags that are in its file since
+ *    (`isWhole`: all of them). After a longer time others may have been granted what a store that was put back lacks, and the
+ *    server knows nothing of it: it waits as any newcomer does.
  */
 export interface NewcomerState {
   /** How long a newcomer waits for rows that stand still; 0: it waits for nothing. */
   readonly patienceMs: number;
+  readonly earlier: EarlierLife;
   readonly parts: Map<string, PartProof>;
 }
+
+/** What an earlier life of the server left in its file. */
+export interface EarlierLife {
+  /** By database: when the last renewal was sent that was acknowledged to it once it was proved, on the present clock. */
+  readonly renewedAt: ReadonlyMap<string, number>;
+  /** Whether one poll compares all tags that it was granted from since that renewal. */
+  readonly isWhole: boolean;
+}
+
+export const NO_EARLIER_LIFE: EarlierLife = { renewedAt: new Map(), isWhole: false };
 
 const NEAR_MS = 3_000;
 
@@ -32,14 +48,17 @@ interface PartProof {
   isProved: boolean;
 }
 
-export function createNewcomerState(patienceMs: number): NewcomerState {
-  return { patienceMs, parts: new Map() };
+export function createNewcomerState(
+  patienceMs: number,
+  earlier: EarlierLife = NO_EARLIER_LIFE,
+): NewcomerState {
+  return { patienceMs, earlier, parts: new Map() };
 }
 
 /** A poll that was sent at `sentAt`, and renewed this server's row, was answered. Without rows it says nothing. */
 export function newcomerSaw(
-  { parts, patienceMs }: NewcomerState,
-  { name, isRenewed, nodes }: StorePart,
+  { parts, patienceMs, earlier }: NewcomerState,
+  { name, isRenewed, nodes, hasEarlier }: StorePart,
   own: Pick<NodeInfo, "address" | "id" | "instance">,
   { sentAt, now }: { readonly sentAt: number; readonly now: number },
 ): void {
@@ -59,9 +78,11 @@ export function newcomerSaw(
   const hasMoved = others.some(({ id, renewals }) => known.first.get(id) !== renewals);
   const areNear = others.every(({ address }) => isOwn(address));
   const waitedMs = sentAt - known.firstAt;
+  const agoMs = now - (earlier.renewedAt.get(name) ?? -Infinity);
   known.isProved =
     hasMoved ||
     others.length === 0 ||
+    (hasEarlier === true && earlier.isWhole && agoMs < patienceMs / 2) ||
     waitedMs >= (areNear ? Math.min(NEAR_MS, patienceMs) : patienceMs);
 }
 

@@ -22,6 +22,24 @@ export interface NodeInfo {
   readonly maxOfflineMs: number | undefined;
 }
 
+/** A server's row in one database as a renewal left it: what the same server has to find there later. */
+export interface OwnRow {
+  /** Name of the history of the store that it is in: another one after whatever may take the number back rightly. */
+  readonly history: string;
+  readonly renewals: bigint;
+  /** Revision of the store at which it was written, where the store keeps those; else empty. */
+  readonly revision: string;
+  /** When it was renewed, by the store's clock, milliseconds since 1970. */
+  readonly storeMs: number;
+}
+
+/** What an earlier life of a server, which is over, was acknowledged last. */
+export interface EarlierRow extends OwnRow {
+  readonly part: string;
+  /** How long ago that renewal was sent, by this machine's clock. */
+  readonly agoMs: number;
+}
+
 /** A server's word that it runs, sent along with each poll. */
 export interface NodeRenewal {
   readonly node: NodeInfo;
@@ -37,6 +55,11 @@ export interface NodeRenewal {
   readonly traffic: bigint;
   /** Whether the server may take the store for the one that others know (newcomer-state.ts), so that its row speaks for that. */
   readonly isProved: boolean;
+  /**
+   * Of this row, for databases in which this life of the server was not proved yet. A row that is lower when it is renewed for
+   * the first time shows that the store went back, and is not renewed. Absent: nothing is known.
+   */
+  readonly earlier?: readonly EarlierRow[] | undefined;
 }
 
 /** A server's row. */
@@ -57,6 +80,13 @@ export interface StorePart {
   readonly revision: bigint;
   /** Whether the renewal that was sent along is in this server's row, durably. */
   readonly isRenewed: boolean;
+  /** The row as that renewal left it; absent: it was not renewed, or the store proves nothing by it. */
+  readonly own?: OwnRow | undefined;
+  /**
+   * Whether the first renewal found the row of the server's earlier life, or its trace, in the same history, and this poll nothing
+   * that is missing.
+   */
+  readonly hasEarlier?: boolean | undefined;
   /** All rows of servers, one's own included or not; undefined when they were not asked for. */
   readonly nodes: readonly NodeRow[] | undefined;
   /** What operators said of servers; at most MAX_TRAFFIC rows. */

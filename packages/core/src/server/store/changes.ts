@@ -2,6 +2,9 @@ import type { NodeRenewal, StorePart } from "../node/ports.ts";
 import type { Tag } from "../tag/tag.ts";
 import type { SeenTag } from "./version-guard.ts";
 
+/** Tags whose versions one poll compares; with more they take turns. */
+export const MAX_WATCHED = 1_000;
+
 /** A tag whose row cannot be read. */
 export interface UnreadableTag {
   readonly tag: string;
@@ -46,7 +49,7 @@ export interface StoreChanges {
 /** How servers learn of each other's changes, and of a store that went back, without a query per request. */
 export interface ChangeStore {
   /**
-   * One round trip. At most 1,000 watched tags. `renewal` is written into the server's row, which is made where there is
+   * One round trip. At most MAX_WATCHED watched tags. `renewal` is written into the server's row, which is made where there is
    * none (unless there are MAX_NODES already); where that is not possible the poll is answered all the same. `nodes`: answer
    * the rows of servers too.
    */

@@ -39,6 +39,21 @@ export interface SeenTag {
   readonly granted?: HighestGranted | undefined;
 }
 
+/** What a server remembers of a tag from one life to the next: all that was granted to it, and the version that it saw then. */
+export interface KeptTag {
+  readonly tag: string;
+  readonly granted: HighestGranted;
+  readonly others: readonly HighestGranted[];
+  /** In the history that the server was in last; 0n: none was seen in it. */
+  readonly version: bigint;
+}
+
+/** Keeps what was granted over a restart. To have been told is to have it kept: nothing is used of a grant before. */
+export interface GrantKeeper {
+  /** What was granted of a tag and a period reaches up to `last` from now on, which is lower after a give-back. */
+  granted(tag: string, highest: HighestGranted, version: bigint): void;
+}
+
 /** What is remembered of one tag. */
 interface Known {
   /** The highest version seen in the present history. */
@@ -73,6 +88,45 @@ const MAX_PERIODS = 8;
  */
 export class VersionGuard {
   readonly #tags = new Map<string, Known>();
+  #keeper: GrantKeeper | undefined;
+  /** Versions that an earlier life of the server saw, until the store's history is known. */
+  #resumed: { readonly incarnation: string; readonly versions: Map<string, Versioned> } | undefined;
+
+  /**
+   * Goes on with what an earlier life of the server was granted; to be called before anything is asked for. `incarnation`: the
+   * history that the versions are of. What is granted from now on goes to `keeper`.
+   */
+  resume(incarnation: string, tags: Iterable<KeptTag>, keeper: GrantKeeper): void {
+    const versions = new Map<string, Versioned>();
+    for (const { tag, granted, others, version } of tags) {
+      const known = this.#of(tag);
+      known.granted = granted;
+      known.others = others.length === 0 ? undefined : others;
+      if (version > 0n) versions.set(tag, { version, epoch: granted.epoch });
+    }
+    this.#resumed = { incarnation, versions };
+    this.#keeper = keeper;
+  }
+
+  /** The store is in this history. What was seen in an earlier one is what `startHistory` makes of it. */
+  entered(incarnation: string): void {
+    const resumed = this.#resumed;
+    this.#resumed = undefined;
+    if (resumed === undefined) return;
+    for (const [tag, version] of resumed.versions) {
+      if (resumed.incarnation === incarnation) this.observe(tag, version);
+      else this.#of(tag).earlier ??= version;
+    }
+  }
+
+  /** What a later life of the server is to know. */
+  *kept(): Generator<KeptTag, void, undefined> {
+    for (const [tag, { seen, granted, others = [] }] of this.#tags) {
+      if (granted === undefined) continue;
+      const version = seen ?? this.#resumed?.versions.get(tag);
+      yield { tag, granted, others, version: version?.version ?? 0n };
+    }
+  }
 
   /** The highest version seen of a tag; 0n when none was. To be asked when a request is sent. */
   seen(tag: string): bigint {
@@ -110,11 +164,9 @@ export class VersionGuard {
     if (before !== undefined && first <= before.last) {
       return epoch === before.epoch ? "again" : "below";
     }
-    if (granted !== undefined && granted.period !== period) {
-      const others = (known.others ?? []).filter((other) => other.period !== period);
-      known.others = [granted, ...others].slice(0, MAX_PERIODS);
-    }
+    known.others = othersAfter(granted, known.others, period);
     known.granted = { period, epoch, last };
+    this.#keeper?.granted(tag, known.granted, known.seen?.version ?? 0n);
     return "new";
   }
 
@@ -145,13 +197,21 @@ export class VersionGuard {
 
   /**
    * The ids `from` … `to` may be granted again. To be called before the store hears of it. Where ids above them were granted
-   * here too, straight to a caller, the store takes nothing back, and all of it stays granted.
+   * here too, straight to a caller, the store takes nothing back, and all of it stays granted. False: it must not hear of it,
+   * since a later life of this server would take them for its own. They are a gap then.
    */
-  giveBack(tag: string, { from, to }: { readonly from: bigint; readonly to: bigint }): void {
+  giveBack(tag: string, { from, to }: { readonly from: bigint; readonly to: bigint }): boolean {
     const known = this.#tags.get(tag);
     const granted = known?.granted;
-    if (known === undefined || granted?.last !== to) return;
-    known.granted = { ...granted, last: from - 1n };
+    if (known === undefined || granted?.last !== to) return true;
+    const lowered = { ...granted, last: from - 1n };
+    try {
+      this.#keeper?.granted(tag, lowered, known.seen?.version ?? 0n);
+    } catch {
+      return false;
+    }
+    known.granted = lowered;
+    return true;
   }
 
   /** An operator accepted the store as it is. */
@@ -174,7 +234,8 @@ export class VersionGuard {
   /** Up to `limit` tags with what was seen of them, going round all of them from call to call. */
   *watch(limit: number, cursor: { after: number }): Generator<SeenTag, void, undefined> {
     const size = this.#tags.size;
-    if (size === 0) return;
+    // Of versions that are kept nothing is compared before it is known which history they are of.
+    if (size === 0 || this.#resumed !== undefined) return;
     const from = cursor.after % size;
     const count = Math.min(limit, size);
     cursor.after = (from + count) % size;
@@ -185,6 +246,17 @@ export class VersionGuard {
       position++;
     }
   }
+}
+
+/** Other periods than the one that is granted from now. */
+export function othersAfter(
+  before: HighestGranted | undefined,
+  others: readonly HighestGranted[] | undefined,
+  period: string,
+): readonly HighestGranted[] | undefined {
+  if (before === undefined || before.period === period) return others;
+  const rest = (others ?? []).filter((other) => other.period !== period);
+  return [before, ...rest].slice(0, MAX_PERIODS);
 }
 
 /** What was seen of a tag before the present history was heard of, if the epoch is still the same. */

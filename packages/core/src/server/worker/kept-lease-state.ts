@@ -1,5 +1,6 @@
 import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../../worker/ports.ts";
 import type { KeptCallers } from "../access/known-state.ts";
+import type { GrantFile } from "../claims/kept-grants-state.ts";
 import type { SeenIssuing } from "../node/issuing-state.ts";
 import type { Tag } from "../tag/tag.ts";
 import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "../../worker/limits.ts";
@@ -68,6 +69,8 @@ export interface KeptNode {
 
 /** The file that this is kept in. One process at a time has it open. */
 export interface LeaseFile {
+  /** The file beside it, under the same lock. Absent: none is kept. */
+  readonly grants?: GrantFile;
   /** What an earlier run of this server left; undefined when nothing of it may be used. */
   readonly found: KeptContents | undefined;
   /** Fulfils when the contents are durable. The file has them whole, or not at all. */

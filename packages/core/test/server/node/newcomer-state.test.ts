@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   createNewcomerState,
+  type EarlierLife,
   isProvedIn,
   isWaiting,
   newcomerSaw,
@@ -126,4 +127,32 @@ test("no newcomer is proved by newcomers alone while a proved row stands still",
       }
     }),
   );
+});
+
+test("a server that runs again goes on by its own row, unless it was away for longer than a slow poll", () => {
+  const sees = (earlier: EarlierLife, ...looks: readonly [number, boolean][]): boolean[] => {
+    const state = createNewcomerState(W, earlier);
+    return looks.map(([now, hasEarlier]) => {
+      const part = { name: "", incarnation: "one", revision: 1n, isRenewed: true, hasEarlier };
+      const nodes = [row("a", 5)];
+      const said = { ...part, nodes, traffic: [], issuing: NEVER_STOPPED };
+      newcomerSaw(state, said, OWN, { sentAt: now, now });
+      return isProvedIn(state, "");
+    });
+  };
+  const renewedAt = new Map([["", 1_000]]);
+  const earlier = { renewedAt, isWhole: true };
+  // The second poll compares what was granted since.
+  expect(sees(earlier, [4_000, true], [4_800, true])).toEqual([false, true]);
+  // A store that does not have the row says nothing, and neither does one that lost it meanwhile.
+  expect(sees(earlier, [4_000, true], [4_800, false])).toEqual([false, false]);
+  expect(sees(earlier, [4_000, false], [4_800, false])).toEqual([false, false]);
+  const late = 1_000 + W / 2;
+  expect(sees(earlier, [4_000, true], [late - 1, true])).toEqual([false, true]);
+  expect(sees(earlier, [4_000, true], [late, true])).toEqual([false, false]);
+  // With more tags than one poll compares.
+  expect(sees({ renewedAt, isWhole: false }, [4_000, true], [4_800, true])).toEqual([false, false]);
+  // Of this database no renewal is known.
+  const other = { renewedAt: new Map([["b", 1_000]]), isWhole: true };
+  expect(sees(other, [4_000, true], [4_800, true])).toEqual([false, false]);
 });

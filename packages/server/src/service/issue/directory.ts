@@ -377,7 +377,7 @@ export class Directory {
       const unused: readonly Unused<Receipt>[] = entry.buffer.drain(error);
       const request = rangeToGiveBack(entry.name, unused);
       if (request === undefined) continue;
-      this.#ports.guard.giveBack(entry.name, request);
+      if (!this.#ports.guard.giveBack(entry.name, request)) continue;
       requests.push({ ...request, giver: this.#ports.ledger?.giver });
     }
     const givenBack = await giveBackAll(requests, this.#ports, this.#options.storeTimeoutMs);

@@ -3,6 +3,7 @@ import {
   type Acknowledged,
   type ChangeStore,
   type IssuingState,
+  MAX_WATCHED,
   type Sighting,
   stoppedSince,
   type StoreChanges,
@@ -14,6 +15,7 @@ import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
 import type { NodeWatch } from "../node-watch.ts";
 import type { Obeyed, Presence } from "../presence.ts";
+import type { GrantRecord } from "./grant-record.ts";
 import type { LateClaims } from "./late-claims.ts";
 import type { OwnAccept } from "./own-accept.ts";
 import type { Speaker } from "./speaker.ts";
@@ -30,8 +32,6 @@ import {
   resumeHistory,
 } from "./poll-state.ts";
 
-/** Tags whose versions one poll compares; with more they take turns. */
-const MAX_WATCHED = 1_000;
 /** Changed tags one statement answers, and how many statements follow each other at once when there are more. */
 const MAX_CHANGED = 1_000;
 const MAX_PAGES = 20;
@@ -72,6 +72,7 @@ export interface PollPorts {
   readonly directory: Told;
   readonly claims: Pick<LateClaims, "startHistory">;
   readonly guard: VersionGuard;
+  readonly record: Pick<GrantRecord, "entered">;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly intervalMs: number;
@@ -271,11 +272,12 @@ export class Poll {
 
   /** Obeys an answer. True: there is more to ask for at once. */
   async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
-    const { clock, presence, nodes, speaker, saved, memory, emit } = this.#ports;
+    const { clock, presence, nodes, speaker, saved, memory, record, emit } = this.#ports;
     if (changes.isAccepted === true) emit({ type: "promotion-accepted" });
     const isTold = nodes.sawTraffic(changes.parts);
     const effects = pollAnswered(this.#state, changes, clock.now());
     const { present: incarnation = "", since } = this.#state;
+    if (incarnation !== "") record.entered(incarnation);
     if (incarnation !== "") await memory?.entered(incarnation);
     await this.#run(effects);
     await saved();

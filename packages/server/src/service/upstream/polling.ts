@@ -30,7 +30,7 @@ export function startPolling(
   ports: PollingPorts,
 ): Poll {
   const { store, presence, note, emit } = ports;
-  const { clock, timers, randomToken, wallClock } = ports.system;
+  const { clock, timers, randomToken } = ports.system;
   const { maxOfflineMs = null } = presence;
   const ownAccept = new OwnAccept({
     accept: async (gap, isWanted) => {
@@ -41,8 +41,7 @@ export function startPolling(
     onAccepted: () => poll.hasten(),
     emit,
   });
-  const sinceMs = wallClock();
-  const speaker = new Speaker({ ...ports, claimant: () => presence.claimant(sinceMs) });
+  const speaker = new Speaker({ ...ports, claimant: () => presence.claimant });
   const poll: Poll = new Poll({ ...ports, ...settings, ownAccept, speaker });
   return poll;
 }

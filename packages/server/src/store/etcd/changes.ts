@@ -1,5 +1,11 @@
 import { IdmintError } from "@idmint/core";
-import { type ChangeStore, FORGOTTEN, MAX_NODES, type StoreChanges } from "@idmint/core/server";
+import {
+  type ChangeStore,
+  FORGOTTEN,
+  MAX_NODES,
+  type StoreChanges,
+  type StorePart,
+} from "@idmint/core/server";
 import { CallFailure } from "./cluster/failure.ts";
 import { isElected } from "./cluster/guard-state.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
@@ -46,6 +52,13 @@ export async function changes(etcd: Etcd, query: Query): Promise<StoreChanges> {
       }
     }
   });
+}
+
+function proofsOf(etcd: Etcd, isRenewed: boolean): Pick<StorePart, "hasEarlier" | "own"> {
+  const { ownRow, hasEarlier } = etcd;
+  if (!isRenewed || ownRow === undefined) return {};
+  const { incarnation: history, renewals, revision } = ownRow;
+  return { own: { history, renewals, revision, storeMs: etcd.now() }, hasEarlier };
 }
 
 async function poll(
@@ -111,6 +124,7 @@ async function poll(
         traffic: rowsOfTraffic(traffic),
         issuing: issuingFrom(issuing),
         ask: standingAsk(ask)?.nonce,
+        ...(fenced === "" && lost.length === 0 ? proofsOf(etcd, isRenewed) : {}),
       },
     ],
   };

@@ -18,7 +18,7 @@ import { issuingFromRow, issuingSet } from "../shared/issuing.ts";
 import { putAudit } from "./records/audit.ts";
 import { CallFailure, refusalIn } from "./cluster/failure.ts";
 import type { KeyValue, Op } from "./cluster/protocol.ts";
-import { lossOf } from "./own-row.ts";
+import { judgeRow, type RowVerdict } from "./own-row.ts";
 import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
 import { fieldsOf, nodeFrom, trafficFrom, valueOfNode, valueOfTraffic } from "./session/rows.ts";
 import { mark } from "./went-back.ts";
@@ -43,6 +43,7 @@ interface Renewed {
  * INVARIANT: no renewal wipes out its own proof. A row that shows that the store went back is written no more (see lossOf).
  */
 export async function renew(session: Session, renewal: NodeRenewal): Promise<Renewed> {
+  resume(session, renewal);
   try {
     return { isRenewed: await write(session, renewal), refusesWrites: "" };
   } catch (error) {
@@ -51,6 +52,15 @@ export async function renew(session: Session, renewal: NodeRenewal): Promise<Ren
     session.etcd.lease = undefined;
     return { isRenewed: false, refusesWrites: refusalIn(error) };
   }
+}
+
+/** What an earlier life of the server was acknowledged is what this one knows before it was renewed. */
+function resume({ etcd }: Session, { node: { id }, earlier = [] }: NodeRenewal): void {
+  const [row] = earlier;
+  if (row === undefined || etcd.ownRow !== undefined) return;
+  const { history: incarnation, renewals, revision } = row;
+  etcd.earlier = { id, incarnation, renewals, revision };
+  etcd.ownRow = etcd.earlier;
 }
 
 async function leaseOf(
@@ -98,6 +108,8 @@ async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
   return false;
 }
 
+const NOTHING_SHOWN: RowVerdict = { loss: "", isThere: false };
+
 interface Look {
   readonly own: KeyValue | undefined;
   /** Whether there are as many rows as may be. */
@@ -115,7 +127,10 @@ async function look(session: Session, id: string): Promise<Look> {
   const { answers, standing } = await etcd.transact(session.deadlineMs, ops, { effect: "any" });
   const [[own] = [], others = []] = answers.map(({ range }) => range?.kvs ?? []);
   const { incarnation } = standing.record;
-  const loss = known === undefined ? "" : await lossOf(session, known, { incarnation, row: own });
+  const found = { incarnation, row: own };
+  const { loss, isThere } =
+    known === undefined ? NOTHING_SHOWN : await judgeRow(session, known, found);
+  if (known !== undefined && known === etcd.earlier) etcd.hasEarlier = isThere;
   if (loss !== "") {
     await mark(session, standing, loss, { key, modRevision: own?.modRevision ?? "0" });
   }

@@ -21,27 +21,38 @@ export interface FoundRow {
  * explained by its earlier revision: it was forgotten, or its lease ended. `known` is what was known when `found` was asked
  * for, since polls may overlap.
  */
-export async function lossOf(
+export async function judgeRow(
   session: Session,
   known: OwnRow,
   { incarnation, row }: FoundRow,
-): Promise<string> {
-  if (incarnation !== known.incarnation) return "";
+): Promise<RowVerdict> {
+  if (incarnation !== known.incarnation) return { loss: "", isThere: false };
   const number = row === undefined ? undefined : nodeFrom(row.value).renewals;
-  if (number !== undefined && number >= known.renewals) return "";
+  if (number !== undefined && number >= known.renewals) return { loss: "", isThere: true };
   const isEarlier = row !== undefined && BigInt(row.modRevision) < BigInt(known.revision);
-  if (!isEarlier && (await isExplained(session, known))) return "";
-  return lossText(known, number);
+  const wasThere = isEarlier ? false : await isInHistory(session, known);
+  if (wasThere !== false) return { loss: "", isThere: wasThere === true };
+  return { loss: lossText(known, number), isThere: false };
 }
 
-/** Whether the history has the row as it was acknowledged, or does not tell any more. */
-async function isExplained(session: Session, { id, renewals, revision }: OwnRow): Promise<boolean> {
+export interface RowVerdict {
+  /** Empty: the row does not show that the store went back. */
+  readonly loss: string;
+  /** Whether the history has the row as it was acknowledged, so that nothing of before that is missing. */
+  readonly isThere: boolean;
+}
+
+/** Whether the history has the row as it was acknowledged; undefined: it does not tell any more. */
+async function isInHistory(
+  session: Session,
+  { id, renewals, revision }: OwnRow,
+): Promise<boolean | undefined> {
   const key = session.keys.node(id);
   try {
     const [[row] = []] = await session.read([{ key, revision }]);
     return row?.modRevision === revision && nodeFrom(row.value).renewals === renewals;
   } catch (error) {
-    if (error instanceof CallFailure && error.kind === "compacted") return true;
+    if (error instanceof CallFailure && error.kind === "compacted") return undefined;
     throw error;
   }
 }

@@ -3,10 +3,11 @@ import { type FileHandle, open } from "node:fs/promises";
 import { uptime } from "node:os";
 import path from "node:path";
 import { type Clock, IdmintError, invalidField } from "@idmint/core";
-import type { KeptContents, LeaseFile } from "@idmint/core/server";
+import type { GrantFile, KeptContents, LeaseFile } from "@idmint/core/server";
 import { networkFileSystem } from "../sqlite/file/files.ts";
 import { folderFault } from "../sqlite/file/folders.ts";
 import { contentsFrom, type Origin, textOf } from "./contents.ts";
+import { openGrantFile } from "./grant-file.ts";
 import { type Lock, takeLock } from "./lock.ts";
 import { replaceFile } from "./next-file.ts";
 
@@ -17,6 +18,8 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** The file with the leases of one server, for as long as it is open. */
 export interface OpenLeaseFile extends LeaseFile {
+  /** Beside it, what the server was granted. */
+  readonly grants: GrantFile;
   /** Why there is nothing that may be used though there is a file, in words; undefined when all is well. */
   readonly ignored: string | undefined;
   /** Lets the next one open it, after what is being written. */
@@ -40,7 +43,11 @@ export interface OpenLeaseFile extends LeaseFile {
  *    their folder.
  * 6. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
  */
-export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLeaseFile> {
+export async function openLeaseFile(
+  file: string,
+  clock: Clock,
+  onGrantsFailed: (error: IdmintError) => void = () => undefined,
+): Promise<OpenLeaseFile> {
   const name = path.resolve(file);
   const boot = bootId();
   const lock = locked(name);
@@ -52,7 +59,10 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
   const offsetMs = uptime() * 1_000 - clock.now();
   const { file: found, ...read } = await readContents(name, origin, offsetMs);
   const held: Held = { file: found };
+  const options = { origin, offsetMs, onFailed: onGrantsFailed };
+  const grants = openGrantFile(`${name}.grants`, options);
   return {
+    grants,
     found: "found" in read ? read.found : undefined,
     ignored: "ignored" in read ? read.ignored : undefined,
     write: async (contents) => {
@@ -70,6 +80,7 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
       isOpen = false;
       await writing;
       await held.file?.close();
+      grants.close();
       lock.close();
     },
   };
@@ -93,7 +104,7 @@ function locked(name: string): Lock {
     if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
     const fault = folderFault(folder);
     if (fault !== undefined) throw invalidField(FIELD, `cannot be used: ${fault}`);
-    for (const each of [name, `${name}.lock`]) refuseLink(each);
+    for (const each of [name, `${name}.lock`, `${name}.grants`]) refuseLink(each);
     const remote = networkFileSystem(folder);
     if (remote !== undefined) {
       throw invalidField(

@@ -1,3 +1,5 @@
+import type { EarlierRow } from "@idmint/core/server";
+
 /** In the place of the identity of a store that was accepted: why a server saw that the store went back. No store has this one. */
 export const WENT_BACK = "went back: ";
 
@@ -33,6 +35,21 @@ export interface FoundRow {
   readonly forgotten: bigint | undefined;
   readonly storeMs: number;
   readonly atMs: number;
+}
+
+/** What an earlier life of this server knew, to a life that was not renewed yet. `atMs`: now, on the clock of `KnownRow.atMs`. */
+export function knownEarlier(
+  id: string,
+  { history, renewals, storeMs, agoMs }: EarlierRow,
+  atMs: number,
+): KnownRow {
+  return { id, history, renewals, storeMs, atMs: atMs - agoMs };
+}
+
+/** Whether the store has the row as it was known, or the trace of it: no part of its history before that is missing. */
+export function hasRow(known: KnownRow, found: FoundRow): boolean {
+  const number = found.renewals ?? found.forgotten;
+  return found.history === known.history && number !== undefined && number >= known.renewals;
 }
 
 /** For how long after its last renewal a row that is gone proves something. Traces of forgotten ones are kept longer. */

@@ -1,4 +1,9 @@
-import { type ChangeStore, type StoreChanges, storeWentBack } from "@idmint/core/server";
+import {
+  type ChangeStore,
+  type OwnRow,
+  type StoreChanges,
+  storeWentBack,
+} from "@idmint/core/server";
 import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
 import { TAG_COLUMNS, type TagRow, tagsFromRows } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
@@ -7,7 +12,7 @@ import { STANDING_ASK } from "./records/claims.ts";
 import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
 import { trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
-import { type Local, markBehind } from "./hosts/own-row.ts";
+import { historyOf, type Local, markBehind } from "./hosts/own-row.ts";
 import { NODE_TYPES, NODES_AS_JSON, renewalOf, TRAFFIC_AS_JSON } from "./nodes.ts";
 import { hasTag } from "./tags.ts";
 
@@ -96,7 +101,7 @@ export async function changes(
     connections.allowUnsafe,
     nodes,
     ...(renewal === undefined ? NODE_TYPES.map(() => null) : valuesOfRenewal(renewal).map(textOf)),
-    ...connections.ownRow.expected(renewal?.node.id ?? ""),
+    ...connections.ownRow.expected(renewal),
   ];
   if (connections.confirmation !== undefined)
     connections.confirmation.nodeId = renewal?.node.id ?? "";
@@ -114,6 +119,8 @@ export async function changes(
   const { incarnation } = store;
   const behind = behindOf(store.behind);
   const revision = BigInt(store.revision);
+  const fenced = await fenceOf(connections, query, store, behind);
+  const isWell = fenced === "" && behind.behind.length === 0;
   const part = {
     name: "",
     incarnation,
@@ -124,6 +131,8 @@ export async function changes(
     traffic: store.traffic.map(trafficFromRow),
     issuing: issuingFromRow(store),
     ask: store.ask ?? undefined,
+    own: isWell ? ownOf(store) : undefined,
+    hasEarlier: isWell && connections.ownRow.hasEarlier,
   };
   return {
     incarnation,
@@ -133,7 +142,7 @@ export async function changes(
     more: found.length > limit,
     next: found.length > limit ? BigInt(page.at(-1)?.revision ?? "0") : revision,
     ...behind,
-    fenced: await fenceOf(connections, query, store, behind),
+    fenced,
     nowMs: Number(store.now_ms),
     parts: [part],
     standbys: store.standbys,
@@ -143,6 +152,12 @@ export async function changes(
       return { tag, to: to === "" ? undefined : to };
     }),
   };
+}
+
+function ownOf(store: ChangeRow): OwnRow | undefined {
+  if (store.renewed === null) return undefined;
+  const renewals = BigInt(store.renewed);
+  return { history: historyOf(store), renewals, revision: "", storeMs: Number(store.now_ms) };
 }
 
 /** A name with a `~` behind it is of a row that another hand wrote. */

@@ -112,8 +112,10 @@ export class MergedChanges {
   }
 
   /** How far a database was obeyed is what the answer of that revision said of it; of older answers nothing is known. */
-  #renewalIn(member: string, renewal: Renewal): Renewal {
-    if (renewal === undefined) return undefined;
+  #renewalIn(member: string, ofAll: Renewal): Renewal {
+    if (ofAll === undefined) return undefined;
+    const earlier = ofAll.earlier?.filter(({ part }) => part === member);
+    const renewal = { ...ofAll, earlier };
     const isOfNow = renewal.incarnation !== "" && renewal.incarnation === this.#incarnation;
     const mark = isOfNow ? this.#marks.get(renewal.obeyed)?.get(member) : undefined;
     const incarnation = this.#histories.get(member)?.present;

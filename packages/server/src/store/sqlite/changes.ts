@@ -18,7 +18,7 @@ type Watched = Query["watched"];
 /** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
 export function changes(database: Database, deadlineMs: number, query: Query): StoreChanges {
   const { renewal } = query;
-  const { isRenewed, refusesWrites } =
+  const { isRenewed, refusesWrites, own } =
     renewal === undefined ? NOT_RENEWED : renew(database, renewal, deadlineMs);
   const found = database.read(deadlineMs, (transaction, fenced) => {
     const store = readStoreRow(transaction);
@@ -30,6 +30,9 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
       revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
+    const behind = behindOf(transaction, query.watched).map(({ tag }) => tag);
+    const isWell = fenced === "" && behind.length === 0;
+    const proofs = isWell ? { own, hasEarlier: database.ownRow.hasEarlier } : {};
     const page = rows.slice(0, query.limit) as unknown as readonly TagRow[];
     const { tags, unreadable } = tagsFromRows(page);
     return {
@@ -39,12 +42,14 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
       unreadable,
       more: rows.length > query.limit,
       next: rows.length > query.limit ? BigInt(page.at(-1)?.revision ?? 0n) : revision,
-      behind: behindOf(transaction, query.watched).map(({ tag }) => tag),
+      behind,
       fenced,
       refusesWrites,
       warning: refusesWrites,
       nowMs: database.now(),
-      parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing, ask }],
+      parts: [
+        { name: "", incarnation, revision, isRenewed, nodes, traffic, issuing, ask, ...proofs },
+      ],
     };
   });
   const lost = lostIn(query, found);

@@ -8,6 +8,7 @@ import {
   type NodeRenewal,
   type NodeRow,
   type NodeRowKey,
+  type OwnRow,
   type PartIssuing,
   type Traffic,
   trafficAfter,
@@ -52,6 +53,8 @@ export const RENEWAL_WAIT_MS = 300;
 interface Renewed {
   readonly isRenewed: boolean;
   readonly refusesWrites: string;
+  /** The row as it is now; undefined: it was not renewed. */
+  readonly own?: OwnRow;
 }
 
 export const NOT_RENEWED: Renewed = { isRenewed: false, refusesWrites: "" };
@@ -62,6 +65,8 @@ export const NOT_RENEWED: Renewed = { isRenewed: false, refusesWrites: "" };
  */
 export function renew(database: Database, renewal: NodeRenewal, deadlineMs: number): Renewed {
   const waitUntilMs = Math.min(deadlineMs, monotonicMs() + RENEWAL_WAIT_MS);
+  const [earlier] = renewal.earlier ?? [];
+  if (earlier !== undefined) database.ownRow.resume(renewal.node.id, earlier);
   try {
     const done = database.write(waitUntilMs, (transaction) => {
       const history = readStoreRow(transaction)?.incarnation ?? "";
@@ -76,7 +81,9 @@ export function renew(database: Database, renewal: NodeRenewal, deadlineMs: numb
     });
     if (done === undefined) return NOT_RENEWED;
     database.ownRow.renewed(done.look, done.renewals);
-    return { isRenewed: true, refusesWrites: "" };
+    const { history, storeMs } = done.look;
+    const own = { history, storeMs, renewals: done.renewals, revision: "" };
+    return { isRenewed: true, refusesWrites: "", own };
   } catch (error) {
     // Reading goes on where writing does not: on a full disk, say.
     if (error instanceof IdmintError)

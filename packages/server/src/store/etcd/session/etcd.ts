@@ -77,6 +77,9 @@ export class Etcd {
   lease: { readonly id: string; readonly ttlS: number } | undefined;
   /** Undefined before this server was renewed. */
   ownRow: OwnRow | undefined;
+  /** The row as an earlier life of the server left it, and whether the store was found to have that in its history. */
+  earlier: OwnRow | undefined;
+  hasEarlier = false;
   readonly config: EtcdConfig;
   readonly pin: StorePin;
   readonly #members: Members;

@@ -1,5 +1,14 @@
+import type { EarlierRow, NodeRenewal } from "@idmint/core/server";
 import { PRESENT_IDENTITY, proof } from "../identity.ts";
-import { type KnownRow, lossOf, MARKED, WENT_BACK } from "../../pins/own-row-state.ts";
+import {
+  type FoundRow,
+  hasRow,
+  knownEarlier,
+  type KnownRow,
+  lossOf,
+  MARKED,
+  WENT_BACK,
+} from "../../pins/own-row-state.ts";
 
 const LOOK = `SELECT s.incarnation, s.identity, floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms,
   (SELECT n.renewals::text FROM idmint.node AS n WHERE n.id = $1) AS renewals,
@@ -73,12 +82,36 @@ export class OwnRow {
   #mayMake = true;
   /** Incarnations that were left. */
   readonly #left = new Set<string>();
+  /** What an earlier life of the server was acknowledged, and whether the store was found to have it. */
+  #earlier: KnownRow | undefined;
+  #hasEarlier: boolean | undefined;
+
+  /** Whether the store has the row of an earlier life of the server, in the history in which that was renewed. */
+  get hasEarlier(): boolean {
+    return this.#hasEarlier === true;
+  }
 
   /** What a renewal must find: the number and its history, or nothing of it; and whether it may make the row. */
-  expected(id: string): readonly [renewals: string | null, history: string, mayMake: boolean] {
+  expected(
+    renewal: Pick<NodeRenewal, "earlier" | "node"> | undefined,
+  ): readonly [renewals: string | null, history: string, mayMake: boolean] {
+    const id = renewal?.node.id;
+    const [earlier] = renewal?.earlier ?? [];
+    if (id !== undefined && earlier !== undefined) this.#resume(id, earlier);
     const known = this.#known?.id === id ? this.#known : undefined;
     if (known === undefined) return [null, "", true];
     return [String(known.renewals), known.history, this.#mayMake];
+  }
+
+  #resume(id: string, earlier: EarlierRow): void {
+    if (this.#known !== undefined) return;
+    this.#earlier = knownEarlier(id, earlier, performance.now());
+    this.#known = this.#earlier;
+    this.#mayMake = false;
+  }
+
+  #compared(found: FoundRow): void {
+    if (this.#earlier !== undefined) this.#hasEarlier ??= hasRow(this.#earlier, found);
   }
 
   /** A poll found the store to be the accepted one. Answers why it is not, in words, or an empty text. */
@@ -89,21 +122,26 @@ export class OwnRow {
     if (earlier !== "") return mark(local, MARK_HISTORY, earlier, [incarnation, identity]);
     if (renewals !== undefined) {
       const history = historyOf(polled);
-      this.#known = { id, renewals, history, storeMs: nowMs, atMs: performance.now() };
+      const now = { renewals, history, storeMs: nowMs, atMs: performance.now() };
+      // It was renewed, so it was as high as it was to be.
+      this.#compared({ ...now, forgotten: undefined });
+      this.#known = { id, ...now };
       this.#mayMake = false;
       return "";
     }
     if (known === undefined) return "";
     const row = await look(local, id);
     if (row === undefined) return "";
-    const loss = lossOf(known, {
+    const found = {
       history: historyOf(row),
       renewals: numberFrom(row.renewals),
       forgotten: numberFrom(row.forgotten),
       storeMs: Number(row.now_ms),
       atMs: performance.now(),
-    });
+    };
+    const loss = lossOf(known, found);
     if (loss === "") {
+      this.#compared(found);
       this.#mayMake = row.renewals === null;
       return "";
     }
@@ -156,7 +194,11 @@ async function mark(
   return rows.length === 0 ? "" : MARKED + why;
 }
 
-function historyOf({ incarnation, identity }: Pick<Polled, "identity" | "incarnation">): string {
+/** Name of a history: a standby that is promoted begins another one. */
+export function historyOf({
+  incarnation,
+  identity,
+}: Pick<Polled, "identity" | "incarnation">): string {
   return `${incarnation} ${identity}`;
 }
 

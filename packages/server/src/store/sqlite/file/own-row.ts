@@ -1,4 +1,5 @@
-import { type KnownRow, lossOf } from "../../pins/own-row-state.ts";
+import type { EarlierRow } from "@idmint/core/server";
+import { hasRow, knownEarlier, type KnownRow, lossOf } from "../../pins/own-row-state.ts";
 import { monotonicMs, type Transaction } from "./connection.ts";
 
 const READ = `SELECT (SELECT renewals FROM node WHERE id = ?1) AS renewals,
@@ -13,6 +14,20 @@ export type Look = Pick<KnownRow, "history" | "id" | "storeMs">;
  */
 export class OwnRow {
   #known: KnownRow | undefined;
+  /** What an earlier life of the server was acknowledged, and whether the store was found to have it. */
+  #earlier: KnownRow | undefined;
+  #hasEarlier: boolean | undefined;
+
+  /** Whether the store has the row of an earlier life of the server, in the history in which that was renewed. */
+  get hasEarlier(): boolean {
+    return this.#hasEarlier === true;
+  }
+
+  resume(id: string, earlier: EarlierRow): void {
+    if (this.#known !== undefined) return;
+    this.#earlier = knownEarlier(id, earlier, monotonicMs());
+    this.#known = this.#earlier;
+  }
 
   /**
    * Why the store went back, in words; empty: the row does not show it. To be asked by the transaction that renews the row,
@@ -22,12 +37,17 @@ export class OwnRow {
     const known = this.#known;
     if (known === undefined || known.id !== look.id) return "";
     const { renewals = null, forgotten = null } = transaction.get(READ, look.id) ?? {};
-    return lossOf(known, {
+    const found = {
       ...look,
       renewals: (renewals as bigint | null) ?? undefined,
       forgotten: (forgotten as bigint | null) ?? undefined,
       atMs: monotonicMs(),
-    });
+    };
+    const loss = lossOf(known, found);
+    if (loss === "" && this.#earlier !== undefined) {
+      this.#hasEarlier ??= hasRow(this.#earlier, found);
+    }
+    return loss;
   }
 
   /** A renewal that left this number is committed. */
