@@ -42,21 +42,30 @@ export const explained: Readonly<Record<string, readonly Explained[]>> = {
     { line: "return a.base < b.base ? -1 : 1;", becomes: "a.base <= b.base", why: DISTINCT },
     { line: "const count = state.loads[0]?.count ?? 0;", was: "state.loads[0]?.count", why: TYPES },
     {
-      line: "if (lastOf(segment) <= MAX_SAFE_ID) return segment.count;",
-      becomes: "lastOf(segment) < MAX_SAFE_ID",
-      why: "The division below gives at least as many, and takes longer.",
+      line: "const count = state.loads[0]?.count ?? 0;",
+      was: "state.loads[0]?.count ?? 0",
+      why: TYPES,
     },
     {
-      line: "if (lastOf(segment) <= MAX_SAFE_ID) return segment.count;",
-      becomes: "false",
-      why: "The division below gives at least as many, and takes longer.",
+      line: "if (state.loads[0]?.expiresAt !== Infinity) {",
+      becomes: "state.loads[0].expiresAt",
+      why: TYPES,
     },
-    { line: "if (first === undefined) return others;", becomes: "false", why: TYPES },
-    { line: "if (first === undefined) return others;", was: "return others;", why: TYPES },
+    { line: "return undefined;", why: "A function that ends answers undefined." },
+    {
+      line: 'if (segment === undefined) throw new Error("the cursor ran past what is held");',
+      was: 'throw new Error("the cursor ran past what is held");',
+      why: "Nothing gets there: as many ids are ready as are taken.",
+    },
     {
       line: "return state.loads.length > 1 && state.loads[state.loads.length - 1]?.grant !== undefined;",
       was: "state.loads[state.loads.length - 1]?.grant",
       why: TYPES,
+    },
+    {
+      line: 'if (segment === undefined) throw new Error("the cursor ran past what is held");',
+      becomes: "false",
+      why: "Nothing gets there: as many ids are ready as are taken.",
     },
   ],
   [`${store}/etcd/cluster/guard-state.ts`]: [

@@ -109,7 +109,7 @@ async function start(planned: readonly Planned[]): Promise<(task: Task) => Promi
     );
     // The files of earlier runs are told again.
     const ran = result.testModules.filter((one) => tests.includes(one.relativeModuleId));
-    const [failed] = [...ran.flatMap(failuresOf), ...result.unhandledErrors.map(String)];
+    const [failed] = [...ran.flatMap(failuresOf), ...result.unhandledErrors.map(messageOf)];
     return { failed, ran: ran.map(ranOf) };
   };
 }
@@ -128,6 +128,11 @@ function failuresOf(module: TestModule): readonly string[] {
   );
   const others = module.errors().map(({ message }) => message);
   return [...failed, ...others].map((text) => `${module.relativeModuleId}: ${text}`);
+}
+
+/** It comes from another process, and need not be an Error any more. */
+function messageOf(error: unknown): string {
+  return `unhandled: ${(error as Partial<Error> | undefined)?.message}`;
 }
 
 function ranOf(module: TestModule): Outcome["ran"][number] {

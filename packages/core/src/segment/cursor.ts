@@ -2,7 +2,7 @@ import type { WasteCause } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
 import type { BufferOptions, BufferState, Effect, HeldLoad } from "./buffer-types.ts";
 import { commonIdOf } from "./seen-ranges.ts";
-import { idAt, lastOf, type Segment, slice } from "./segment.ts";
+import { idAt, type Segment, slice } from "./segment.ts";
 
 // What a buffer holds, and the cursor that issues it: the part of the state that keeps invariant 1.
 
@@ -42,7 +42,7 @@ export function issuedTotal<R>(state: BufferState<R>): number {
 
 /** Ids in memory. */
 export function readyCount<R>(state: BufferState<R>): number {
-  return state.loads.length === 0 ? 0 : heldCount(state) - state.usedBefore - state.offset;
+  return heldCount(state) - state.usedBefore - state.offset;
 }
 
 /** Ids of the loads that are held, the issued ones included. */
@@ -207,14 +207,14 @@ function unpackSegment<R>(state: BufferState<R>): void {
 
 /** At least one id, since the cursor never rests behind a load's last one. */
 function unusedSegments<R>(state: BufferState<R>, load: HeldLoad<R>): readonly Segment[] {
-  const [first, ...others] = load.segments.slice(state.index);
-  if (first === undefined) return others;
-  return [slice(first, state.offset, first.count - state.offset), ...others];
+  const { index, offset } = state;
+  return load.segments
+    .slice(index)
+    .map((one, at) => (at === 0 ? slice(one, offset, one.count - offset) : one));
 }
 
-/** How many ids of a segment, from its base, are exact as JavaScript numbers. */
+/** How many ids from a segment's base on are exact as JavaScript numbers, also beyond its end. */
 function safeCount(segment: Segment): number {
-  if (lastOf(segment) <= MAX_SAFE_ID) return segment.count;
   if (segment.base > MAX_SAFE_ID) return 0;
   return Number((MAX_SAFE_ID - segment.base) / BigInt(segment.increment)) + 1;
 }
