@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { defineConfig, type TestProjectConfiguration } from "vitest/config";
+import { pathToFileURL } from "node:url";
+import { defineConfig, type Plugin, type TestProjectConfiguration } from "vitest/config";
 
 // A test's suffix says what it needs; each file belongs to exactly one project.
 const kinds = ["model", "pg", "redis", "etcd", "smoke", "e2e", "chaos", "pack"];
@@ -118,6 +119,22 @@ function leftOut(): string[] {
 // The door that servers have unless they are told. `pnpm test:doors` runs all files on both.
 process.env["TEST_DOOR"] ??= "fast";
 
+const THREAD = "packages/server/src/store/sqlite/";
+
+/** Lets the SQLite stores of tests, of which there are a thousand, start the thread that scripts/test-program.ts bundled. */
+const bundledThread: Plugin = {
+  name: "idmint-bundled-thread",
+  enforce: "pre",
+  transform(code, id) {
+    if (id !== path.join(import.meta.dirname, THREAD, "store.ts")) return undefined;
+    const { TEST_PROGRAM: folder } = process.env;
+    const source = '"./thread.ts"';
+    if (folder === undefined || !code.includes(source)) throw new Error(`no ${source} to replace`);
+    const url = JSON.stringify(pathToFileURL(path.join(folder, "thread.js")).href);
+    return { code: code.replace(source, url), map: null };
+  },
+};
+
 function project(
   name: string,
   timeoutMs: number,
@@ -129,6 +146,7 @@ function project(
   } = {},
 ): TestProjectConfiguration {
   return {
+    plugins: [bundledThread],
     resolve: { conditions },
     ssr: { resolve: { conditions, externalConditions: conditions } },
     test: {
@@ -150,6 +168,7 @@ export default defineConfig({
   test: {
     // More than the two cores of a small machine: much of the time goes by in waiting for faults to pass and leases to end.
     maxWorkers: 3,
+    globalSetup: "scripts/test-program.ts",
     reporters: ["default", "./scripts/budget.ts"],
     projects: [
       // Pure code and small servers on free ports: no database, no process.

@@ -3,7 +3,7 @@
 // stays in memory.
 import { rmSync } from "node:fs";
 import path from "node:path";
-import { build } from "esbuild";
+import { build, type BuildOptions } from "esbuild";
 import { readManifest } from "./dependencies.ts";
 import { productPackages, root } from "./lib.ts";
 
@@ -11,24 +11,27 @@ import { productPackages, root } from "./lib.ts";
  * Where the files are, flat: as deep below the package's folder as a module in src/ or dist/, since code finds package.json,
  * the docs and the console by its own place.
  */
-const FOLDER = "dist/bundle";
+export const FOLDER = "dist/bundle";
 
 /** The files that Node is started with: the command, a child process and a thread. They share their code. */
-const ENTRIES = [
-  "cli/src/main.ts",
-  "server/src/processes/process-main.ts",
-  "server/src/store/sqlite/thread.ts",
+export const ENTRIES: readonly string[] = [
+  "packages/cli/src/main.ts",
+  "packages/server/src/processes/process-main.ts",
+  "packages/server/src/store/sqlite/thread.ts",
 ];
 
 /** Third-party code stays where npm installs it: only then can its users see and update it. */
 export async function buildProgram(): Promise<void> {
-  const packages = path.join(root, "packages");
-  const outdir = path.join(packages, "cli", FOLDER);
+  const outdir = path.join(root, "packages/cli", FOLDER);
   rmSync(outdir, { recursive: true, force: true });
-  await build({
-    entryPoints: ENTRIES.map((entry) => path.join(packages, entry)),
+  await build({ ...bundled(ENTRIES), outdir, sourcemap: true });
+}
+
+/** How files of ours that Node is started with become a few that share their code. */
+export function bundled(entries: readonly string[]): BuildOptions {
+  return {
+    entryPoints: entries.map((entry) => path.join(root, entry)),
     entryNames: "[name]",
-    outdir,
     bundle: true,
     splitting: true,
     platform: "node",
@@ -36,12 +39,11 @@ export async function buildProgram(): Promise<void> {
     target: "node22",
     conditions: ["idmint-source"],
     external: [...thirdParty()],
-    sourcemap: true,
     legalComments: "none",
     logLevel: "warning",
     // The SDK asks for a Node that is new enough, as a side effect. The command does so itself, before anything else.
     logOverride: { "ignored-bare-import": "silent" },
-  });
+  };
 }
 
 /** The dependencies that `idmint` declares. Throws unless they include those of all packages in the bundle, in the same versions. */

@@ -2,16 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { serverEnv } from "@idmint/testkit";
+import { CLI as ENTRY, serverEnv } from "@idmint/testkit";
 import type { CommandResult } from "./support.ts";
 
-/** The command line of the CLI, from source. */
-export const CLI: readonly [string, ...string[]] = [
-  process.execPath,
-  "-C",
-  "idmint-source",
-  path.resolve(import.meta.dirname, "../src/main.ts"),
-];
+/** The command line of the CLI. `-C` is for its sources. */
+export const CLI: readonly [string, ...string[]] = [process.execPath, "-C", "idmint-source", ENTRY];
 
 /** This process's environment without anything that configures idmint, but with patience for a machine that is busy. */
 export function cleanEnv(): Record<string, string> {

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { selfSigned } from "../src/certificate.ts";
-import { Child, CLI, killChildren, runCli } from "../src/fleet/child.ts";
+import { Child, killChildren, runCli } from "../src/fleet/child.ts";
+import { CLI } from "../src/program.ts";
 import { freePort } from "../src/fleet/ports.ts";
 import { until } from "../src/fleet/until.ts";
 

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFailed, onTestFinished, test } from "vitest";
 import { Api } from "../src/fleet/api.ts";
-import { Child, CLI } from "../src/fleet/child.ts";
+import { Child } from "../src/fleet/child.ts";
+import { SOURCE_CLI } from "../src/program.ts";
 
 /** Started on a new SQLite store, and asked for an id. */
 async function startIdle(
@@ -13,7 +14,7 @@ async function startIdle(
 ): Promise<{ readonly server: Child; readonly folder: string }> {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-idle-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const server = new Child(CLI, ["start-dev", "--json"], {
+  const server = new Child(SOURCE_CLI, ["start-dev", "--json"], {
     name: "server",
     env: {
       IDMINT_GRPC_DOOR: door,

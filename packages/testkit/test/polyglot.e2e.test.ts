@@ -6,7 +6,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { expect, onTestFailed, onTestFinished, test } from "vitest";
 import { selfSigned } from "../src/certificate.ts";
-import { Child, CLI, runCli } from "../src/fleet/child.ts";
+import { Child, runCli } from "../src/fleet/child.ts";
+import { CLI } from "../src/program.ts";
 import type { Fleet } from "../src/fleet/fleet.ts";
 import { freePort } from "../src/fleet/ports.ts";
 import {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import type { Writable } from "node:stream";
 import { doorEnv } from "../doors.ts";
+import { CLI } from "../program.ts";
 import { leakIn, secretsIn } from "./leaks.ts";
 import { until } from "./until.ts";
 
@@ -27,9 +28,6 @@ const MAX_OUTPUT = 256 * 1_024;
 const repository = path.resolve(import.meta.dirname, "../../../..");
 /** Halves the start of a process, of which a test makes dozens. */
 const COMPILE_CACHE = path.join(repository, "node_modules/.cache/idmint-compile");
-
-/** Entry of the command line tool, unbuilt. */
-export const CLI: string = path.join(repository, "packages/cli/src/main.ts");
 
 const running = new Set<Child>();
 let reaper: Writable | undefined;
@@ -139,6 +137,7 @@ export class Child {
   }
 }
 
+/** How Node runs a file. */
 function wordsOf(script: string): readonly string[] {
   const source = script.endsWith(".ts") ? ["-C", "idmint-source"] : [];
   return [process.execPath, ...source, script];

@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import path from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { View } from "../../src/console/view.ts";
-import { Child, CLI, killChildren } from "../../src/fleet/child.ts";
+import { Child, killChildren } from "../../src/fleet/child.ts";
+import { CLI } from "../../src/program.ts";
 import { Fleet, type FleetServer } from "../../src/fleet/fleet.ts";
 import { TestPostgres } from "../../src/postgres.ts";
 

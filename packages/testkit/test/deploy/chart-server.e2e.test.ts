@@ -13,7 +13,8 @@ import {
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { selfSigned } from "../../src/certificate.ts";
 import { CHART, type Manifest, renderChart, type Rendering } from "../../src/deploy/helm.ts";
-import { Child, CLI, killChildren, runCli } from "../../src/fleet/child.ts";
+import { Child, killChildren, runCli } from "../../src/fleet/child.ts";
+import { CLI } from "../../src/program.ts";
 import { until } from "../../src/fleet/until.ts";
 import { TestPostgres } from "../../src/postgres.ts";
 import { blocksOf } from "./chart-values.ts";

@@ -9,7 +9,7 @@ import { selfSigned } from "../../src/certificate.ts";
 import { root } from "../../src/deploy/image.ts";
 import { debianProgram } from "../../src/deploy/tools.ts";
 import { serverEnv } from "../../src/doors.ts";
-import { CLI } from "../../src/fleet/child.ts";
+import { CLI } from "../../src/program.ts";
 import { Api } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { isLong } from "../fleet-support.ts";

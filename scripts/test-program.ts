@@ -1,0 +1,92 @@
+// Vitest's global set-up: bundles what tests start as processes and threads, hundreds of times in a run. From source a server
+// takes twice the CPU to start. A run makes its bundle of the sources that it finds, so none is ever of other ones.
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { build, type OutputFile } from "esbuild";
+import type { TestProject } from "vitest/node";
+import { bundled, ENTRIES, FOLDER } from "./bundle.ts";
+import { root } from "./lib.ts";
+
+/** Callers of a fleet, of which storms have several. */
+const CALLERS = ["sdk", "grpc", "history"].map(
+  (kind) => `packages/testkit/src/fleet/load-${kind}.ts`,
+);
+const CACHE = path.join(root, "node_modules/.cache/idmint-program");
+/** What other runs may still use is younger. */
+const KEPT_MS = 24 * 60 * 60_000;
+
+export default async function setup(project: TestProject): Promise<void> {
+  await provideProgram();
+  project.onTestsRerun(provideProgram);
+}
+
+/** Tells the tests where the bundle is (packages/testkit/src/program.ts). */
+async function provideProgram(): Promise<void> {
+  const { outputFiles = [] } = await build({
+    ...bundled([...ENTRIES, ...CALLERS]),
+    outdir: path.join(root, FOLDER),
+    write: false,
+  });
+  forget();
+  process.env["TEST_PROGRAM"] = path.join(kept(outputFiles), FOLDER);
+}
+
+/**
+ * The files in a folder named after what is in them and where their docs and dependencies lie: nobody changes them, and Node's
+ * compile cache of an earlier run fits.
+ */
+function kept(files: readonly OutputFile[]): string {
+  const hash = createHash("sha256").update(root);
+  for (const file of files) hash.update(`${path.basename(file.path)} ${file.hash} `);
+  const folder = path.join(CACHE, hash.digest("hex").slice(0, 16));
+  const now = new Date();
+  if (existsSync(folder)) {
+    utimesSync(folder, now, now);
+    return folder;
+  }
+  mkdirSync(CACHE, { recursive: true });
+  const making = mkdtempSync(`${folder}-`);
+  mkdirSync(path.join(making, FOLDER), { recursive: true });
+  for (const { path: name, contents } of files) {
+    writeFileSync(path.join(making, FOLDER, path.basename(name)), contents);
+  }
+  // What the program finds by its own place.
+  for (const [name, place] of [
+    ["package.json", "packages/cli/package.json"],
+    ["node_modules", "packages/cli/node_modules"],
+    ["console", "packages/server/console"],
+    ["docs", "docs"],
+  ] as const) {
+    symlinkSync(path.join(root, place), path.join(making, name));
+  }
+  try {
+    renameSync(making, folder);
+  } catch (error) {
+    // Another run was quicker.
+    rmSync(making, { recursive: true });
+    if (!existsSync(folder)) throw error;
+  }
+  return folder;
+}
+
+/** Removes what no run has used for a day. */
+function forget(): void {
+  if (!existsSync(CACHE)) return;
+  for (const name of readdirSync(CACHE)) {
+    const folder = path.join(CACHE, name);
+    if (Date.now() - statSync(folder).mtimeMs > KEPT_MS)
+      rmSync(folder, { recursive: true, force: true });
+  }
+}
