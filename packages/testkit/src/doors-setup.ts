@@ -19,4 +19,5 @@ function doorOf(file: string): string {
 
 const door = doorOf(expect.getState().testPath ?? "");
 // Servers have this one by themselves, and `idmint doctor` looks at the configuration of whoever sets an option.
-if (door !== DEFAULT_DOOR) process.env["IDMINT_GRPC_DOOR"] = door;
+if (door === DEFAULT_DOOR) delete process.env["IDMINT_GRPC_DOOR"];
+else process.env["IDMINT_GRPC_DOOR"] = door;

@@ -47,6 +47,14 @@ interface RefusalRound {
   readonly quota: StormResult;
 }
 
+/** Seconds that each kind of load lasts, and of watching until refusals end. */
+interface Times {
+  readonly storm: number;
+  readonly short: number;
+  readonly settle: number;
+  readonly after: number;
+}
+
 type Round = OverloadedRound & QuotaRound & RefusalRound;
 type LoadOptions = Partial<StormLoad> & Pick<StormLoad, "callsPerSecond" | "seconds">;
 
@@ -86,23 +94,29 @@ export const overload: Benchmark = {
 };
 
 async function roundOf({ quick, seconds }: Effort): Promise<Round> {
-  const stormSeconds = quick ? 2 : process.env["IDMINT_LONG"] === "1" ? 60 : 5 * seconds;
-  const shortSeconds = quick ? 1 : 2 * seconds;
-  const settleSeconds = quick ? 0 : SETTLE_SECONDS;
-  const overloaded = await overloadedRound(stormSeconds, shortSeconds, settleSeconds);
+  const times: Times = quick
+    ? { storm: 1, short: 0.3, settle: 0, after: 0 }
+    : {
+        storm: process.env["IDMINT_LONG"] === "1" ? 60 : 5 * seconds,
+        short: 2 * seconds,
+        settle: SETTLE_SECONDS,
+        after: 4,
+      };
+  const overloaded = await overloadedRound(times);
   return {
     ...overloaded,
-    ...(await quotaRound(overloaded.best.answeredPerSecond, stormSeconds, settleSeconds)),
-    ...(await refusalRound(shortSeconds)),
+    ...(await quotaRound(overloaded.best.answeredPerSecond, times)),
+    ...(await refusalRound(times)),
   };
 }
 
 /** A server without quotas. */
-async function overloadedRound(
-  stormSeconds: number,
-  shortSeconds: number,
-  settleSeconds: number,
-): Promise<OverloadedRound> {
+async function overloadedRound({
+  storm: stormSeconds,
+  short: shortSeconds,
+  settle: settleSeconds,
+  after: afterSeconds,
+}: Times): Promise<OverloadedRound> {
   await using idmint = await startIdmint();
   const tag = await idmint.makeTag();
   const best = await bestOf(idmint, tag, shortSeconds);
@@ -127,7 +141,7 @@ async function overloadedRound(
       settleSeconds,
     }),
     pause((stormSeconds - secondsBefore) * 1_000).then(() =>
-      loadOf(idmint, tag, { callsPerSecond: MODEST, seconds: secondsBefore + 4 }),
+      loadOf(idmint, tag, { callsPerSecond: MODEST, seconds: secondsBefore + afterSeconds }),
     ),
     rssGrowthOf(idmint, stormSeconds),
   ]);
@@ -156,8 +170,7 @@ async function rssGrowthOf({ subject }: Idmint, seconds: number): Promise<number
  */
 async function quotaRound(
   rate: number,
-  stormSeconds: number,
-  settleSeconds: number,
+  { storm: stormSeconds, settle: settleSeconds }: Times,
 ): Promise<QuotaRound> {
   const quota = String(Math.max(MODEST * 2, Math.round(rate * LIGHT)));
   await using idmint = await startIdmint({ env: { IDMINT_QUOTA_CALLER_CALLS: quota } });
@@ -177,14 +190,16 @@ async function quotaRound(
 }
 
 /** What a refusal costs beside a bare answer at the same rate, and how well a small quota is kept. */
-async function refusalRound(seconds: number): Promise<RefusalRound> {
+async function refusalRound({ short: seconds, settle, after }: Times): Promise<RefusalRound> {
   await using floor = await startFloor();
   await using idmint = await startIdmint({
     env: { IDMINT_QUOTA_CALLER_CALLS: `1,${SECOND}=${QUOTA}` },
   });
   const tag = await idmint.makeTag();
   const load = { ...FLOOD, callsPerSecond: REFUSALS, seconds };
-  for (const server of [idmint, floor]) await loadOf(server, tag, { ...load, seconds: 1 });
+  for (const server of [idmint, floor]) {
+    await loadOf(server, tag, { ...load, seconds: Math.min(1, seconds) });
+  }
   const floorCpuUs = await cpuOf(floor, () => loadOf(floor, tag, load));
   const refusalCpuUs = await cpuOf(idmint, () => loadOf(idmint, tag, load));
   // The burst is over by then.
@@ -192,8 +207,8 @@ async function refusalRound(seconds: number): Promise<RefusalRound> {
     ...load,
     from: SECOND,
     callsPerSecond: QUOTA * 10,
-    seconds: seconds + 2,
-    settleSeconds: 2,
+    seconds: seconds + after / 2,
+    settleSeconds: Math.min(2, settle),
   });
   return { refusalCpuUs, floorCpuUs, quota };
 }
