@@ -34,7 +34,7 @@ export default async function setup(project: TestProject): Promise<void> {
 
 /** Tells the tests where the bundle is (packages/testkit/src/program.ts). */
 async function provideProgram(): Promise<void> {
-  const { outputFiles = [] } = await build({
+  const { outputFiles } = await build({
     ...bundled([...ENTRIES, ...CALLERS]),
     outdir: path.join(root, FOLDER),
     write: false,
