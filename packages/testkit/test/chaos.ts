@@ -103,11 +103,15 @@ export async function chaos(fleet: Fleet, options: ChaosOptions): Promise<void> 
     ),
   );
   const keeper = keepRunning(fleet.servers);
-  const faults = storeFaults.map(async ({ atSecond, name, run }) => {
-    await pause(atSecond * 1_000);
-    console.log(`step ${atSecond}: ${name}`);
-    await run();
-  });
+  const begun = performance.now();
+  // One after the other: on a busy machine a store may still be starting when the next fault is due.
+  const faults = (async () => {
+    for (const { atSecond, name, run } of storeFaults) {
+      await pause(Math.max(0, begun + atSecond * 1_000 - performance.now()));
+      console.log(`step ${atSecond}: ${name}`);
+      await run();
+    }
+  })();
   const ends = { serverKills: 0, serverStops: 0, sdkKills: 0, sdkStops: 0 };
   const stopped: Promise<LoadReport>[] = [];
   const steps: string[] = [];
@@ -142,7 +146,7 @@ export async function chaos(fleet: Fleet, options: ChaosOptions): Promise<void> 
     asked.process = startSdk(asked.mix);
     ends.sdkStops++;
   }
-  await Promise.all(faults);
+  await faults;
   console.log(steps.join("; "));
   await keeper.stop();
   const callers = [...(await Promise.all(sdk.map(({ process }) => process))), ...grpc];
