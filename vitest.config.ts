@@ -95,6 +95,9 @@ function commit(): string {
   return status === 0 ? stdout.trim() : "no commit";
 }
 
+// What a run chooses of many alike, the commit chooses.
+process.env["IDMINT_COMMIT"] ??= commit();
+
 /**
  * The longest files that this run leaves out: all but IDMINT_LONGEST of them. Default: none. The commit chooses, so that runs of
  * one commit are alike and all files have their turn.
@@ -103,7 +106,7 @@ function leftOut(): string[] {
   const taken = Number(process.env["IDMINT_LONGEST"] ?? LONGEST.length);
   if (taken >= LONGEST.length) return [];
   if (process.env["IDMINT_LEFT_OUT"] === undefined) {
-    const of = commit();
+    const of = process.env["IDMINT_COMMIT"];
     const turn = (file: string): string =>
       createHash("sha256")
         .update(of + file)

@@ -47,15 +47,20 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 }
 
 /**
- * Some of many alike, in their order: all of them with IDMINT_LONG=1, else so many, chosen anew by each run. IDMINT_SEED
- * repeats the choice.
+ * Some of many alike, in their order: all of them with IDMINT_LONG=1, else so many. The commit chooses, so that runs of one
+ * commit are alike; IDMINT_SEED chooses others.
  */
 export function someOf<T>(count: number, all: readonly T[]): readonly T[] {
   if (isLong) return all;
-  const { below } = seededRandom();
+  const { below } = seededRandom(process.env["IDMINT_SEED"] === undefined ? lot() : undefined);
   const places = new Set<number>();
   while (places.size < Math.min(count, all.length)) places.add(below(all.length));
   return all.filter((_, place) => places.has(place));
+}
+
+/** A number of the commit, which vitest.config.ts names. */
+function lot(): number {
+  return Number.parseInt((process.env["IDMINT_COMMIT"] ?? "0").slice(0, 7), 16) || 0;
 }
 
 /** Declares `of` tests that are alike, of which a run takes so many: see `someOf`. */
