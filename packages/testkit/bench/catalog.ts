@@ -2,6 +2,7 @@ import type { Benchmark } from "./lib/benchmark.ts";
 import { drain } from "./sdk/drain.ts";
 import { snowflake } from "./sdk/snowflake.ts";
 import { againstNpm, warmPath } from "./sdk/warm-path.ts";
+import { accept } from "./server/accept.ts";
 import { dropIn } from "./server/drop-in.ts";
 import { coldTag } from "./server/cold-tag.ts";
 import { doors } from "./server/doors.ts";
@@ -41,6 +42,7 @@ export const benchmarks: readonly Benchmark[] = [
   sequenceRedis,
   etcd,
   unguessable,
+  accept,
   start,
   sizing,
   warmPath,
