@@ -40,7 +40,9 @@ const entries = entryFiles();
 const files = [...productPackages, "console"]
   .flatMap((name) => filesBelow(`packages/${name}/src`))
   .filter((file) => !/\/(?:gen|migrations)\//.test(file) && file !== "packages/proto/src/index.ts");
-const imports = new Map(files.map((file) => [file, importsOf(file)]));
+/** The testkit stands at the edge: it may import all, and keeps the limits. */
+const limited = [...files, ...filesBelow("packages/testkit/src")];
+const imports = new Map(limited.map((file) => [file, importsOf(file)]));
 const faults = [...mapFaults(), ...circleFaults(), ...limitFaults(), ...kindFaults(files)];
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) process.exitCode = 1;
@@ -136,10 +138,10 @@ function mapFaults(): readonly string[] {
   const rows = rowsOfMap().toSorted((a, b) => b.from.length - a.from.length);
   const rowOf = (name: string): MapRow | undefined => rows.find(({ from }) => isIn(name, from));
   const empty = rows.filter(({ from }) => !files.some((file) => isIn(file, from)));
-  const broken = [...imports].flatMap(([file, its]) => {
+  const broken = files.flatMap((file) => {
     const row = rowOf(file);
     if (row === undefined) return [`${file}: no row of imports.yaml has it`];
-    return its
+    return (imports.get(file) ?? [])
       .filter(
         ({ to, isOfTypes }) =>
           rowOf(to) !== row &&
@@ -197,9 +199,9 @@ function circles(): readonly (readonly string[])[] {
 }
 
 function limitFaults(): readonly string[] {
-  const folders = Map.groupBy(files, (file) => path.posix.dirname(file));
+  const folders = Map.groupBy(limited, (file) => path.posix.dirname(file));
   const sizes = [
-    ...files.map((file) => [file, linesOf(file), MAX_LINES] as const),
+    ...limited.map((file) => [file, linesOf(file), MAX_LINES] as const),
     ...[...folders].map(([folder, its]) => [folder, its.length, MAX_FILES] as const),
   ];
   return sizes

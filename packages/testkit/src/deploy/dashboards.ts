@@ -24,36 +24,8 @@ import {
 } from "@grafana/schema";
 import type { Options as StatOptions } from "@grafana/schema/dist/esm/raw/composable/stat/panelcfg/x/StatPanelCfg_types.gen";
 import type { Options as TimeSeriesOptions } from "@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen";
+import type { PanelSpec, RowSpec } from "./panel.ts";
 import { OVERVIEW, SERVERS } from "./panels.ts";
-
-/** What a panel asks, and how each series is called. */
-export interface Query {
-  readonly expr: string;
-  readonly legend: string;
-}
-
-/** What is said of a panel; the rest follows. */
-interface PanelSpec {
-  readonly title: string;
-  /** What somebody sees here who does not know the metric, in a sentence. */
-  readonly about: string;
-  /** As Grafana names units. */
-  readonly unit: "bytes" | "percentunit" | "reqps" | "s" | "short";
-  readonly queries: readonly Query[];
-  /** One number in place of a chart. */
-  readonly isStat?: boolean;
-  /** For times between seconds and years. */
-  readonly isLog?: boolean;
-  /** From which value on it is red. */
-  readonly redFrom?: number;
-  /** Below which value it is red. */
-  readonly redBelow?: number;
-}
-
-export interface RowSpec {
-  readonly title: string;
-  readonly panels: readonly PanelSpec[];
-}
 
 /** Grafana's grid has 24 columns. */
 const COLUMNS = 24;

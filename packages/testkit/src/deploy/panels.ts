@@ -1,5 +1,5 @@
 // What the dashboards of deploy/grafana show. Their look is made in dashboards.ts.
-import type { Query, RowSpec } from "./dashboards.ts";
+import type { Query, RowSpec } from "./panel.ts";
 
 /** Of one fleet, and of those of its servers and tags that were chosen. */
 const FLEET = 'job="$job"';

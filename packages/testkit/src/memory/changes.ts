@@ -81,8 +81,9 @@ export function accept(
   const seconds = BigInt(Math.floor(database.now() / 1_000));
   const { firstEpoch } = database;
   database.firstEpoch = firstEpoch >= seconds ? firstEpoch + 1n : seconds;
-  // Of all rows as they were: each change puts its row to the end.
-  const rows = [...database.rows.values()];
+  // Of all rows as they were, in the order of their names: each change puts its row to the end.
+  const rows = [...database.rows.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  if (rows.length === 0) database.revision++;
   for (const old of rows) {
     const row = acceptedPeriods(old, gap);
     const raised = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;

@@ -65,6 +65,7 @@ export function giveBack(
   return requests.map(({ tag, from, to, version, giver }) => {
     const row = database.rows.get(tag);
     if (fenced(database) !== "" || row?.kind.kind !== "segment") return 0;
+    if (row.state === "DELETED") return 0;
     if (row.floor !== to || row.version !== version) return 0;
     put(database, { ...row, floor: from - 1n, version: row.version + 1n });
     if (giver !== undefined) {

@@ -48,7 +48,10 @@ export function change(
   const old = database.rows.get(row.name);
   const before = old === undefined ? undefined : toldOf(old);
   noted(database, by, `tag/${row.name}`, [before, toldOf(row)]);
-  return put(database, { ...row, revision, updatedAtMs: database.now() });
+  const updatedAtMs = database.now();
+  // A row that is made anew has no time yet.
+  const createdAtMs = row.createdAtMs === 0 ? updatedAtMs : row.createdAtMs;
+  return put(database, { ...row, revision, createdAtMs, updatedAtMs });
 }
 
 export function put({ rows }: MemoryDatabase, row: Tag): Tag {

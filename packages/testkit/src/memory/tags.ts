@@ -51,7 +51,7 @@ export function createTag(
     version: old === undefined ? 0n : old.version + 1n,
     epoch: old === undefined ? database.firstEpoch : old.epoch + 1n,
     revision: 0n,
-    createdAtMs: database.now(),
+    createdAtMs: 0,
     updatedAtMs: 0,
   };
   return change(database, made, options);
@@ -120,6 +120,7 @@ export function updateTag(
     ...what.texts,
     description: what.description ?? row.description,
   };
+  if (isDeepStrictEqual(next, rest)) return row;
   const isOther = !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(next));
   const { kind } = next.kind;
   const isLayout = kind === "snowflake" || kind === "redis_snowflake";

@@ -13,7 +13,7 @@ import {
   settingsOf,
   type Suite,
   ticketOf,
-} from "./store-suite-support.ts";
+} from "./support.ts";
 
 export function raiseCases(suite: Suite): void {
   suite("a raise is the range above the floor, and the row tells", async (store) => {

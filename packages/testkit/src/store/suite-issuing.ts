@@ -1,6 +1,6 @@
 import type { Issuing, Store } from "@idmint/core/server";
 import { expect } from "vitest";
-import { NO_CHECK, settingsOf, type Suite } from "./store-suite-support.ts";
+import { NO_CHECK, settingsOf, type Suite } from "./support.ts";
 
 /** What each database of the store says in a poll. */
 async function issuingOf(store: Store): Promise<readonly Issuing[]> {

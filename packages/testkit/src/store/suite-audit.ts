@@ -1,9 +1,9 @@
 // Who changed what, and who was refused.
 import type { AuditEvent, AuditKind, AuditNote, Store } from "@idmint/core/server";
 import { expect } from "vitest";
-import { NO_CHECK, reasonOf, sequenceOf, settingsOf, type Suite } from "./store-suite-support.ts";
-import { tokenOf } from "./store-suite-tokens.ts";
-import { renewalOf } from "./store-suite-nodes.ts";
+import { NO_CHECK, reasonOf, sequenceOf, settingsOf, type Suite } from "./support.ts";
+import { tokenOf } from "./suite-tokens.ts";
+import { renewalOf } from "./suite-nodes.ts";
 
 /** A note, defaults filled in. */
 export function noteOf(id: string, more: Partial<AuditNote> = {}): AuditNote {

@@ -16,7 +16,7 @@ import {
   renewalOf,
   snowflakeOf,
   TTL_MS,
-} from "./worker-suite.ts";
+} from "./support.ts";
 
 const WORKER_IDS = 4;
 const LEAD_MS = 10_000;

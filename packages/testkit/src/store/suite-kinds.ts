@@ -13,7 +13,7 @@ import {
   settingsOf,
   type Suite,
   ticketOf,
-} from "./store-suite-support.ts";
+} from "./support.ts";
 
 const DAY_MS = 86_400_000;
 const daily = { unit: "DAY", timeZone: "Asia/Shanghai", keepForMs: 400 * DAY_MS } as const;

@@ -2,7 +2,7 @@
 import { MAX_ID } from "@idmint/core";
 import { holderOf, type LedgerRow, type PlacedLedgerRow, type Store } from "@idmint/core/server";
 import { expect } from "vitest";
-import { granted, reasonOf, settingsOf, type Suite } from "./store-suite-support.ts";
+import { granted, reasonOf, settingsOf, type Suite } from "./support.ts";
 
 const LIMITS = { keepForMs: 3_600_000, maxRows: 1_000_000 };
 

@@ -3,9 +3,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { IdmintError } from "@idmint/core";
 import { type Store, STORE_CALLS } from "@idmint/core/server";
 import { expect } from "vitest";
-import { noteOf } from "./store-suite-audit.ts";
-import { granted, grantedOf, sequenceOf, settingsOf, type Suite } from "./store-suite-support.ts";
-import { snowflakeOf } from "./worker-suite.ts";
+import { noteOf } from "./suite-audit.ts";
+import { granted, grantedOf, sequenceOf, settingsOf, type Suite } from "./support.ts";
+import { snowflakeOf } from "../workers/support.ts";
 
 /** Why a store keeps no ledger. */
 const reasonIn = (error: unknown): string => IdmintError.from(error).reason;

@@ -1,7 +1,7 @@
 // The tokens of callers.
 import { KEPT_EXPIRED_MS, type Token } from "@idmint/core/server";
 import { expect } from "vitest";
-import type { Suite } from "./store-suite-support.ts";
+import type { Suite } from "./support.ts";
 
 const HOUR_MS = 3_600_000;
 

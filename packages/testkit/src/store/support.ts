@@ -1,7 +1,9 @@
 // What the cases of the suite share: settings, wishes, and what is expected of answers.
+import type { PeriodUnit } from "@idmint/core/kinds";
 import { type Code, CODE_OF_REASON, IdmintError, MAX_ID, type Reason } from "@idmint/core";
 import type { RedisSnowflakeKind, SegmentKind, SequenceKind, TicketKind } from "@idmint/core/kinds";
 import type {
+  EndedPeriod,
   Granted,
   GrantRequest,
   Raised,
@@ -238,4 +240,36 @@ export function assertDisjoint(ranges: readonly { from: bigint; to: bigint }[]):
     if (from <= last) throw new Error(`id ${from} was issued twice`);
     last = to;
   }
+}
+
+export const DAY_MS: number = 86_400_000;
+export const YEARS_MS: number = 400 * DAY_MS;
+
+/** A zone in which it is noon, so that no test sees midnight, with its offset in milliseconds. */
+export function noonZone(): { timeZone: string; offsetMs: number } {
+  const hours = 12 - new Date().getUTCHours();
+  const sign = hours > 0 ? "-" : "+";
+  const timeZone = hours === 0 ? "UTC" : `Etc/GMT${sign}${Math.abs(hours)}`;
+  return { timeZone, offsetMs: hours * 3_600_000 };
+}
+
+/** Periods of days, as long as the test runs in one and the same. */
+export function daily(keepForMs: number = YEARS_MS): {
+  unit: PeriodUnit;
+  timeZone: string;
+  keepForMs: number;
+} {
+  return { unit: "DAY", timeZone: noonZone().timeZone, keepForMs };
+}
+
+export function dayOf(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 10);
+}
+
+export async function ended(
+  store: Store,
+  before = "",
+  limit = 100,
+): Promise<readonly EndedPeriod[]> {
+  return store.listPeriods({ tag: "t", before, limit });
 }

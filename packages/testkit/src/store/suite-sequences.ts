@@ -18,7 +18,7 @@ import {
   type Suite,
   ticketOf,
   wish,
-} from "./store-suite-support.ts";
+} from "./support.ts";
 
 export function sequenceCases(suite: Suite): void {
   suite("ids of a sequence follow each other from its start", async (store) => {

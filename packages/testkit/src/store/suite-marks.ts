@@ -1,7 +1,7 @@
 // How far tags had counted in Redis.
 import type { RedisMark, Store } from "@idmint/core/server";
 import { expect } from "vitest";
-import { redisSequenceOf, type Suite } from "./store-suite-support.ts";
+import { redisSequenceOf, type Suite } from "./support.ts";
 
 const at = (tag: string, generation: bigint, mark: bigint): RedisMark => ({
   tag,

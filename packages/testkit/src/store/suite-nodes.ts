@@ -8,7 +8,7 @@ import type {
   Traffic,
 } from "@idmint/core/server";
 import { expect } from "vitest";
-import { NO_CHECK, settingsOf, type Suite } from "./store-suite-support.ts";
+import { NO_CHECK, settingsOf, type Suite } from "./support.ts";
 
 /** What a server says of itself, defaults filled in. */
 export function nodeOf(id: string, more: Partial<NodeInfo> = {}): NodeInfo {

@@ -10,9 +10,9 @@ import {
   type Store,
 } from "@idmint/core/server";
 import { expect } from "vitest";
-import { nodeOf, renewalOf } from "./store-suite-nodes.ts";
-import { noonZone } from "./store-suite-periods.ts";
+import { nodeOf, renewalOf } from "./suite-nodes.ts";
 import {
+  noonZone,
   codeOf,
   granted,
   grantedOf,
@@ -21,8 +21,8 @@ import {
   sequenceOf,
   settingsOf,
   type Suite,
-} from "./store-suite-support.ts";
-import { snowflakeOf } from "./worker-suite.ts";
+} from "./support.ts";
+import { snowflakeOf } from "../workers/support.ts";
 
 /** A server that speaks, defaults filled in. */
 function claimantOf(id: string, more: Partial<Claimant> = {}): Claimant {
