@@ -1,27 +1,20 @@
 import { countsToFloor } from "@idmint/core/kinds";
-import type {
-  AuditNote,
-  ChangeOptions,
-  Tag,
-  TagChange,
-  TagSettings,
-  TagStore,
-} from "@idmint/core/server";
+import type { CallArgs, Tag } from "@idmint/core/server";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
-  advancedTag,
-  asAsked,
-  createdTag,
+  advance,
+  creation,
+  isWritten,
+  periodReturn,
+  stateChange,
+  type TagChanging,
+  update,
   type Decision,
-  returnedTag,
-  type Stamp,
-  tagInState,
-  updatedTag,
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { putAudit } from "./records/audit.ts";
 import type { Op } from "./cluster/protocol.ts";
-import type { Etcd, Session } from "./session/etcd.ts";
+import type { Etcd } from "./session/etcd.ts";
 import { keptFrom, readRows } from "./session/kept-rows.ts";
 import { endPeriod } from "./periods.ts";
 import { recordFrom, tagFrom, valueOfTag } from "./session/rows.ts";
@@ -33,14 +26,11 @@ import { recordFrom, tagFrom, valueOfTag } from "./session/rows.ts";
  * read. So revisions become visible in their order, and a poll that has seen one misses none below it. A change whose
  * outcome is not known is not tried again: it might be taken for somebody else's.
  */
-async function change(
-  etcd: Etcd,
-  name: string,
-  by: AuditNote | undefined,
-  decide: (row: Tag | undefined, stamp: Stamp) => Decision,
-  more: (session: Session, old: Tag, stamp: Stamp) => Op[] = () => [],
-): Promise<Decision> {
+async function change(etcd: Etcd, wanted: TagChanging): Promise<Decision> {
   const { keys } = etcd;
+  const { name, options, kind, leavesPeriod = false, decide } = wanted;
+  const by = options?.by;
+  if (kind !== undefined) knownTimeZone(kind);
   return etcd.run((session) =>
     etcd.alone([name], session.deadlineMs, async () => {
       for (let round = 0; ; round++) {
@@ -54,7 +44,7 @@ async function change(
         const firstEpoch = generation > 0n ? generation : 1n;
         const stamp = { revision, nowMs: etcd.now(), firstEpoch };
         const decision = decide(old, stamp);
-        if (!decision.changed) return decision;
+        if (!isWritten(decision, wanted)) return decision;
         const { tag } = decision;
         etcd.kept.delete(name);
         const compare = [
@@ -65,7 +55,7 @@ async function change(
           { put: { key: keys.tag(name), value: valueOfTag(tag) } },
           ...recordChange(etcd, old, tag),
           { put: { key: keys.one("revision"), value: Buffer.from(String(revision)) } },
-          ...(old === undefined ? [] : more(session, old, stamp)),
+          ...(leavesPeriod && old !== undefined ? endPeriod(session, old, stamp.nowMs) : []),
           ...(by === undefined ? [] : [putAudit(keys, tagChanged(by, old, tag))]),
         ];
         const { answers } = await session.write([{ txn: { compare, success, failure: [] } }]);
@@ -83,77 +73,35 @@ export function recordChange({ keys }: Etcd, old: Tag | undefined, tag: Tag): Op
   return [...(isMoved ? [{ remove: { key: keys.change(old.revision) } }] : []), { put }];
 }
 
-export async function createTag(
-  etcd: Etcd,
-  settings: TagSettings,
-  options?: ChangeOptions,
-): Promise<Tag> {
-  knownTimeZone(settings.kind);
-  const decision = await change(etcd, settings.name, options?.by, (row, stamp) =>
-    asAsked(createdTag(row, settings, stamp), options),
-  );
-  return decision.tag;
+export async function createTag(etcd: Etcd, ...args: CallArgs["createTag"]): Promise<Tag> {
+  const { tag } = await change(etcd, creation(...args));
+  return tag;
 }
 
-export async function updateTag(
-  etcd: Etcd,
-  name: string,
-  what: TagChange,
-  expectedRevision: bigint | undefined,
-  options?: ChangeOptions,
-): Promise<Tag> {
-  if (what.settings !== undefined) knownTimeZone(what.settings.kind);
-  const decision = await change(etcd, name, options?.by, (row, stamp) =>
-    asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
-  );
-  return decision.tag;
+export async function updateTag(etcd: Etcd, ...args: CallArgs["updateTag"]): Promise<Tag> {
+  const { tag } = await change(etcd, update(...args));
+  return tag;
 }
 
-export async function setTagState(
-  etcd: Etcd,
-  name: string,
-  state: Tag["state"],
-  expectedRevision: bigint | undefined,
-  options?: ChangeOptions,
-): Promise<Tag> {
-  const decision = await change(etcd, name, options?.by, (row, stamp) =>
-    asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
-  );
-  return decision.tag;
+export async function setTagState(etcd: Etcd, ...args: CallArgs["setTagState"]): Promise<Tag> {
+  const { tag } = await change(etcd, stateChange(...args));
+  return tag;
 }
 
 export async function advanceTag(
   etcd: Etcd,
-  name: string,
-  floor: bigint,
-  options: Parameters<TagStore["advanceTag"]>[2],
+  ...args: CallArgs["advanceTag"]
 ): Promise<{ tag: Tag; raised: boolean }> {
-  let would: Decision | undefined;
-  const { tag } = await change(etcd, name, options.by, (row, stamp) => {
-    would = advancedTag(name, row, floor, options, stamp);
-    return asAsked(would, options);
-  });
-  return { tag, raised: would?.changed ?? false };
+  const { tag, changed } = await change(etcd, advance(...args));
+  return { tag, raised: changed };
 }
 
 export async function returnToPeriod(
   etcd: Etcd,
-  name: string,
-  period: Parameters<TagStore["returnToPeriod"]>[1],
-  options: Parameters<TagStore["returnToPeriod"]>[2],
+  ...args: CallArgs["returnToPeriod"]
 ): Promise<{ tag: Tag; returned: boolean }> {
-  let would: Decision | undefined;
-  const { tag } = await change(
-    etcd,
-    name,
-    options.by,
-    (row, stamp) => {
-      would = returnedTag(name, row, period, options.expectedRevision, stamp);
-      return asAsked(would, options);
-    },
-    (session, old, { nowMs }) => endPeriod(session, old, nowMs),
-  );
-  return { tag, returned: would?.changed ?? false };
+  const { tag, changed } = await change(etcd, periodReturn(...args));
+  return { tag, returned: changed };
 }
 
 export async function getTags(etcd: Etcd, names: readonly string[]): Promise<readonly Tag[]> {
@@ -163,7 +111,7 @@ export async function getTags(etcd: Etcd, names: readonly string[]): Promise<rea
 
 export async function listTags(
   etcd: Etcd,
-  { afterName, prefix, showDeleted, limit }: Parameters<TagStore["listTags"]>[0],
+  { afterName, prefix, showDeleted, limit }: CallArgs["listTags"][0],
 ): Promise<readonly Tag[]> {
   return etcd.run(async (session) => {
     const found: Tag[] = [];

@@ -1,27 +1,25 @@
-import type { TagKind } from "@idmint/core/kinds";
 import {
   type AuditEvent,
-  type AuditNote,
+  type CallArgs,
   type ChangeOptions,
   type Issuing,
   storeUnavailable,
   storeWentBack,
   type Tag,
-  type TagChange,
   type TagSettings,
-  type TagStore,
 } from "@idmint/core/server";
 import { GRANTED } from "../shared/settings.ts";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
-  advancedTag,
-  asAsked,
-  createdTag,
+  advance,
+  creation,
+  isWritten,
+  periodReturn,
+  stateChange,
+  type TagChanging,
+  update,
   type Decision,
-  returnedTag,
   type Stamp,
-  tagInState,
-  updatedTag,
 } from "../shared/change.ts";
 import { assertMembership, type PlacedTag, TagMovedError } from "../shared/placed-tag.ts";
 import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
@@ -55,6 +53,10 @@ interface StoreRow extends MembershipRow, IssuingRow {
   readonly now_ms: string;
 }
 
+// The period that is left is listed with those that have ended.
+const LEAVE_PERIOD = `INSERT INTO idmint.period (tag, start, last_id, ended_at_ms) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (tag, start) DO UPDATE SET last_id = excluded.last_id, ended_at_ms = excluded.ended_at_ms`;
+
 /**
  * One change by an operator.
  *
@@ -62,14 +64,9 @@ interface StoreRow extends MembershipRow, IssuingRow {
  * their order, and a poll that has seen one misses none below it. It is locked before the tag's row, always, and grants
  * never lock it: no deadlock. Who made the change is written by the same transaction.
  */
-async function change(
-  connections: Connections,
-  name: string,
-  by: AuditNote | undefined,
-  decide: (row: Tag | undefined, stamp: Stamp) => Decision,
-  kind?: TagKind,
-  also?: (session: Session, row: Tag | undefined, stamp: Stamp) => Promise<void>,
-): Promise<Decision> {
+async function change(connections: Connections, wanted: TagChanging): Promise<Decision> {
+  const { name, options, kind, leavesPeriod = false, decide } = wanted;
+  const by = options?.by;
   const timeZone = kind === undefined ? undefined : knownTimeZone(kind);
   return connections.run((session) =>
     session.transaction(async () => {
@@ -78,9 +75,9 @@ async function change(
       const row = await lockTag(session, name);
       if (row !== undefined && (row.movedTo !== "" || row.moving)) throw new TagMovedError(name);
       const decision = decide(row?.tag, stamp);
-      if (decision.changed) {
+      if (isWritten(decision, wanted)) {
         await writeTag(session, { tag: decision.tag, movedTo: "", moving: false });
-        await also?.(session, row?.tag, stamp);
+        if (leavesPeriod && row !== undefined) await leavePeriod(session, row.tag, stamp.nowMs);
         if (by !== undefined) await addAudit(session, tagChanged(by, row?.tag, decision.tag));
       }
       return decision;
@@ -111,6 +108,15 @@ export async function rewriteTag(
       if (told !== undefined) await addAudit(session, told(store.stamp));
     }),
   );
+}
+
+async function leavePeriod(
+  session: Session,
+  { name, periodStart, floor }: Tag,
+  nowMs: number,
+): Promise<void> {
+  if (floor === 0n) return;
+  await session.query({ text: LEAVE_PERIOD, values: [name, periodStart, String(floor), nowMs] });
 }
 
 async function lockTag(session: Session, name: string): Promise<PlacedTag | undefined> {
@@ -171,92 +177,47 @@ export async function createTag(
   options?: ChangeOptions,
   isHome = true,
 ): Promise<Tag> {
-  const { name, kind } = settings;
-  const decision = await change(
-    connections,
-    name,
-    options?.by,
-    (row, stamp) => {
-      if (row === undefined && !isHome) throw new TagMovedError(name);
-      return asAsked(createdTag(row, settings, stamp), options);
+  const wanted = creation(settings, options);
+  const { tag } = await change(connections, {
+    ...wanted,
+    decide: (row, stamp) => {
+      if (row === undefined && !isHome) throw new TagMovedError(settings.name);
+      return wanted.decide(row, stamp);
     },
-    kind,
-  );
-  return decision.tag;
+  });
+  return tag;
 }
 
 export async function updateTag(
   connections: Connections,
-  name: string,
-  what: TagChange,
-  expectedRevision: bigint | undefined,
-  options?: ChangeOptions,
+  ...args: CallArgs["updateTag"]
 ): Promise<Tag> {
-  const decision = await change(
-    connections,
-    name,
-    options?.by,
-    (row, stamp) => asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
-    what.settings?.kind,
-  );
-  return decision.tag;
+  const { tag } = await change(connections, update(...args));
+  return tag;
 }
 
 export async function setTagState(
   connections: Connections,
-  name: string,
-  state: Tag["state"],
-  expectedRevision: bigint | undefined,
-  options?: ChangeOptions,
+  ...args: CallArgs["setTagState"]
 ): Promise<Tag> {
-  const decision = await change(connections, name, options?.by, (row, stamp) =>
-    asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
-  );
-  return decision.tag;
+  const { tag } = await change(connections, stateChange(...args));
+  return tag;
 }
 
 export async function advanceTag(
   connections: Connections,
-  name: string,
-  floor: bigint,
-  options: Parameters<TagStore["advanceTag"]>[2],
+  ...args: CallArgs["advanceTag"]
 ): Promise<{ tag: Tag; raised: boolean }> {
-  let raised = false;
-  const decision = await change(connections, name, options.by, (row, stamp) => {
-    const would = advancedTag(name, row, floor, options, stamp);
-    raised = would.changed;
-    return asAsked(would, options);
-  });
-  return { tag: decision.tag, raised };
+  const { tag, changed } = await change(connections, advance(...args));
+  return { tag, raised: changed };
 }
-
-// The period that is left is listed with those that have ended.
-const LEAVE_PERIOD = `INSERT INTO idmint.period (tag, start, last_id, ended_at_ms) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (tag, start) DO UPDATE SET last_id = excluded.last_id, ended_at_ms = excluded.ended_at_ms`;
 
 export async function returnToPeriod(
   connections: Connections,
-  name: string,
-  period: Parameters<TagStore["returnToPeriod"]>[1],
-  options: Parameters<TagStore["returnToPeriod"]>[2],
+  ...args: CallArgs["returnToPeriod"]
 ): Promise<{ tag: Tag; returned: boolean }> {
-  let would: Decision | undefined;
-  const decision = await change(
-    connections,
-    name,
-    options.by,
-    (row, stamp) => {
-      would = returnedTag(name, row, period, options.expectedRevision, stamp);
-      return asAsked(would, options);
-    },
-    undefined,
-    async (session, row, { nowMs }) => {
-      if (row === undefined || row.floor === 0n) return;
-      const values = [name, row.periodStart, String(row.floor), nowMs];
-      await session.query({ text: LEAVE_PERIOD, values });
-    },
-  );
-  return { tag: decision.tag, returned: would?.changed ?? false };
+  const { tag, changed } = await change(connections, periodReturn(...args));
+  return { tag, returned: changed };
 }
 
 const GET = {
@@ -296,7 +257,7 @@ export async function getTags(
 
 export async function listTags(
   connections: Connections,
-  query: Parameters<TagStore["listTags"]>[0],
+  query: CallArgs["listTags"][0],
 ): Promise<readonly Tag[]> {
   const { afterName, prefix, showDeleted, limit } = query;
   const values = [afterName, prefix, showDeleted, limit];

@@ -1,6 +1,7 @@
 import { invalidField } from "@idmint/core";
 import type { TagKind } from "@idmint/core/kinds";
 import {
+  type CallArgs,
   type ChangeOptions,
   earlierMemory,
   firstIdOf,
@@ -46,18 +47,60 @@ export interface Stamp {
   readonly firstEpoch?: bigint;
 }
 
-/** The row to write. `changed` is false when the row stays as it is, without a new revision. */
+/** The row as it becomes. `changed` is false when it stays as it is, without a new revision. */
 export interface Decision {
   readonly tag: Tag;
   readonly changed: boolean;
 }
 
-/** The decision to write. Nothing is written when the caller only wants to check. */
-export function asAsked(
-  decision: Decision,
-  { validateOnly = false }: ChangeOptions = {},
-): Decision {
-  return validateOnly ? { ...decision, changed: false } : decision;
+/** A change of one tag, as an operator asks for it. */
+export interface TagChanging {
+  readonly name: string;
+  readonly options: ChangeOptions | undefined;
+  /** Has a time zone that has to be known. */
+  readonly kind?: TagKind | undefined;
+  /** Whether the period that the row is in is listed with those that have ended. */
+  readonly leavesPeriod?: boolean;
+  readonly decide: (row: Tag | undefined, stamp: Stamp) => Decision;
+}
+
+/** Nothing is written when nothing changes, or when the caller only wants to check. */
+export function isWritten({ changed }: Decision, { options }: TagChanging): boolean {
+  return changed && options?.validateOnly !== true;
+}
+
+export function creation(...[settings, options]: CallArgs["createTag"]): TagChanging {
+  const { name, kind } = settings;
+  return { name, options, kind, decide: (row, stamp) => createdTag(row, settings, stamp) };
+}
+
+export function update(
+  ...[name, what, expectedRevision, options]: CallArgs["updateTag"]
+): TagChanging {
+  const kind = what.settings?.kind;
+  const decide: TagChanging["decide"] = (row, stamp) =>
+    updatedTag(name, row, what, expectedRevision, stamp);
+  return { name, options, kind, decide };
+}
+
+export function stateChange(
+  ...[name, state, expectedRevision, options]: CallArgs["setTagState"]
+): TagChanging {
+  const decide: TagChanging["decide"] = (row, stamp) =>
+    tagInState(name, row, state, expectedRevision, stamp);
+  return { name, options, decide };
+}
+
+export function advance(...[name, floor, options]: CallArgs["advanceTag"]): TagChanging {
+  const decide: TagChanging["decide"] = (row, stamp) =>
+    advancedTag(name, row, floor, options, stamp);
+  return { name, options, decide };
+}
+
+export function periodReturn(...[name, period, options]: CallArgs["returnToPeriod"]): TagChanging {
+  const decide: TagChanging["decide"] = (row, stamp) =>
+    returnedTag(name, row, period, options.expectedRevision, stamp);
+  return { name, options, leavesPeriod: true, decide };
 }
 
 // The functions below are pure. Each runs on a row that is locked until the decision is written. The transaction holds
@@ -257,7 +300,7 @@ export function returnedTag(
 }
 
 /** INVARIANT: a new state comes with a new epoch, so that servers drop the segments they hold. */
-export function tagInState(
+function tagInState(
   name: string,
   row: Tag | undefined,
   state: Tag["state"],

@@ -1,23 +1,15 @@
-import {
-  type AuditNote,
-  type ChangeOptions,
-  storeWentBack,
-  type Tag,
-  type TagChange,
-  type TagSettings,
-  type TagStore,
-} from "@idmint/core/server";
+import { type CallArgs, storeWentBack, type Tag } from "@idmint/core/server";
 import { GRANTED } from "../shared/settings.ts";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
-  advancedTag,
-  asAsked,
-  createdTag,
+  advance,
+  creation,
+  isWritten,
+  periodReturn,
+  stateChange,
+  type TagChanging,
+  update,
   type Decision,
-  returnedTag,
-  type Stamp,
-  tagInState,
-  updatedTag,
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
@@ -73,20 +65,21 @@ export function* pagesOfTags(
  * INVARIANT: the store's revision, the tag's row and who changed it are written by one transaction under the write lock. So
  * revisions become visible in their order, and a poll that has seen one misses none below it.
  */
-function change(
-  database: Database,
-  name: string,
-  deadlineMs: number,
-  by: AuditNote | undefined,
-  decide: (row: Tag | undefined, stamp: Stamp, transaction: Transaction) => Decision,
-): Decision {
+function change(database: Database, deadlineMs: number, wanted: TagChanging): Decision {
+  const { name, options, kind, leavesPeriod = false, decide } = wanted;
+  const by = options?.by;
+  if (kind !== undefined) knownTimeZone(kind);
   return database.write(deadlineMs, (transaction) => {
     const old = readTag(transaction, name);
     const { revision: before = 0n, generation = 0n } = readStoreRow(transaction) ?? {};
     const revision = before + 1n;
     const firstEpoch = generation > 0n ? generation : 1n;
-    const decision = decide(old, { revision, nowMs: database.now(), firstEpoch }, transaction);
-    if (!decision.changed) return decision;
+    const nowMs = database.now();
+    const decision = decide(old, { revision, nowMs, firstEpoch });
+    if (!isWritten(decision, wanted)) return decision;
+    if (leavesPeriod && old !== undefined) {
+      endPeriod(transaction, name, { start: old.periodStart, floor: old.floor }, nowMs);
+    }
     const { tag } = decision;
     const counted = old === undefined ? 0n : old.version + old.revision;
     transaction.run(WRITE, ...valuesOfTag(tag));
@@ -101,74 +94,46 @@ function change(
 export function createTag(
   database: Database,
   deadlineMs: number,
-  settings: TagSettings,
-  options: ChangeOptions | undefined,
+  ...args: CallArgs["createTag"]
 ): Tag {
-  knownTimeZone(settings.kind);
-  return change(database, settings.name, deadlineMs, options?.by, (row, stamp) =>
-    asAsked(createdTag(row, settings, stamp), options),
-  ).tag;
+  const { tag } = change(database, deadlineMs, creation(...args));
+  return tag;
 }
 
 export function updateTag(
   database: Database,
   deadlineMs: number,
-  name: string,
-  what: TagChange,
-  expectedRevision: bigint | undefined,
-  options: ChangeOptions | undefined,
+  ...args: CallArgs["updateTag"]
 ): Tag {
-  if (what.settings !== undefined) knownTimeZone(what.settings.kind);
-  return change(database, name, deadlineMs, options?.by, (row, stamp) =>
-    asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
-  ).tag;
+  const { tag } = change(database, deadlineMs, update(...args));
+  return tag;
 }
 
 export function setTagState(
   database: Database,
   deadlineMs: number,
-  name: string,
-  state: Tag["state"],
-  expectedRevision: bigint | undefined,
-  options: ChangeOptions | undefined,
+  ...args: CallArgs["setTagState"]
 ): Tag {
-  return change(database, name, deadlineMs, options?.by, (row, stamp) =>
-    asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
-  ).tag;
+  const { tag } = change(database, deadlineMs, stateChange(...args));
+  return tag;
 }
 
 export function advanceTag(
   database: Database,
   deadlineMs: number,
-  name: string,
-  floor: bigint,
-  options: Parameters<TagStore["advanceTag"]>[2],
+  ...args: CallArgs["advanceTag"]
 ): { tag: Tag; raised: boolean } {
-  let would: Decision | undefined;
-  const decision = change(database, name, deadlineMs, options.by, (row, stamp) => {
-    would = advancedTag(name, row, floor, options, stamp);
-    return asAsked(would, options);
-  });
-  return { tag: decision.tag, raised: would?.changed ?? false };
+  const { tag, changed } = change(database, deadlineMs, advance(...args));
+  return { tag, raised: changed };
 }
 
 export function returnToPeriod(
   database: Database,
   deadlineMs: number,
-  name: string,
-  period: Parameters<TagStore["returnToPeriod"]>[1],
-  options: Parameters<TagStore["returnToPeriod"]>[2],
+  ...args: CallArgs["returnToPeriod"]
 ): { tag: Tag; returned: boolean } {
-  let would: Decision | undefined;
-  const decision = change(database, name, deadlineMs, options.by, (row, stamp, transaction) => {
-    would = returnedTag(name, row, period, options.expectedRevision, stamp);
-    const made = asAsked(would, options);
-    if (made.changed && row !== undefined) {
-      endPeriod(transaction, name, { start: row.periodStart, floor: row.floor }, stamp.nowMs);
-    }
-    return made;
-  });
-  return { tag: decision.tag, returned: would?.changed ?? false };
+  const { tag, changed } = change(database, deadlineMs, periodReturn(...args));
+  return { tag, returned: changed };
 }
 
 export function getTags(
@@ -184,7 +149,7 @@ export function getTags(
 export function listTags(
   database: Database,
   deadlineMs: number,
-  query: Parameters<TagStore["listTags"]>[0],
+  query: CallArgs["listTags"][0],
 ): readonly Tag[] {
   const { afterName, prefix, showDeleted, limit } = query;
   return readWhole(database, deadlineMs, (transaction) =>
