@@ -33,3 +33,16 @@ export function checkKnown(field: string, options: object, known: readonly strin
     throw invalidField(`${field}.${name}`, `is not an option; there are ${known.join(", ")}`);
   }
 }
+
+/** What a signal or an element of a queue carries: text of at most so many bytes. */
+export function checkData(data: unknown, maxBytes: number): string {
+  if (typeof data !== "string") throw invalidField("data", "must be text");
+  const bytes = Buffer.byteLength(data);
+  if (bytes > maxBytes) {
+    const text = `must be at most ${maxBytes} bytes, got ${bytes}; raise maxBytes, or send a reference`;
+    throw invalidField("data", text);
+  }
+  // Lone surrogates would come out as another character than they went in.
+  if (!data.isWellFormed()) throw invalidField("data", "must be well-formed Unicode");
+  return data;
+}

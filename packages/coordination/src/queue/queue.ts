@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { checkData } from "../checks.ts";
 import { CoordinationError, invalidField } from "../errors.ts";
 import { safely } from "../listener.ts";
 import { RedisNode } from "../redis/node.ts";
@@ -60,7 +61,7 @@ class RedisQueue implements Queue {
     if (!isList(data) || data.length < 1 || data.length > MAX_BATCH) {
       throw invalidField("data", `must be a list of 1 to ${MAX_BATCH} messages`);
     }
-    for (const text of data) this.#checkData(text);
+    for (const text of data) checkData(text, this.#options.maxBytes);
     const ids = data.map(() => randomUUID());
     const elements = data.map((text, at) => elementOf(ids[at] as string, text));
     const { name, maxLength, commandTimeoutMs } = this.#options;
@@ -167,18 +168,6 @@ class RedisQueue implements Queue {
     }
     if (count > 0) this.#emit({ type: "messages-recovered", queue: name, count });
     return count;
-  }
-
-  #checkData(data: unknown): void {
-    const { maxBytes } = this.#options;
-    if (typeof data !== "string") throw invalidField("data", "must be text");
-    const bytes = Buffer.byteLength(data);
-    if (bytes > maxBytes) {
-      const text = `must be at most ${maxBytes} bytes, got ${bytes}; raise maxBytes, or send a reference`;
-      throw invalidField("data", text);
-    }
-    // Lone surrogates would come out as another character than they went in.
-    if (!data.isWellFormed()) throw invalidField("data", "must be well-formed Unicode");
   }
 
   #assertOpen(): void {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { invalidField } from "../errors.ts";
+import { checkData } from "../checks.ts";
 import type { Signal } from "./api.ts";
 import type { Place } from "./count-state.ts";
 import { MAX_BYTES } from "./options.ts";
@@ -13,15 +13,7 @@ export interface Envelope {
 
 /** The text of a signal without a count. */
 export function envelopeOf(data: unknown, maxBytes: number): string {
-  if (typeof data !== "string") throw invalidField("data", "must be text");
-  const bytes = Buffer.byteLength(data);
-  if (bytes > maxBytes) {
-    const text = `must be at most ${maxBytes} bytes, got ${bytes}; raise maxBytes, or send a reference`;
-    throw invalidField("data", text);
-  }
-  // Lone surrogates would come out as another character than they went in.
-  if (!data.isWellFormed()) throw invalidField("data", "must be well-formed Unicode");
-  return `1:${randomUUID()}:${data}`;
+  return `1:${randomUUID()}:${checkData(data, maxBytes)}`;
 }
 
 const PLAIN = /^1:([^:]{1,64}):(.*)$/s;
