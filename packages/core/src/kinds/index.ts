@@ -9,7 +9,6 @@ export {
   lifeEndMs,
   MAX_AHEAD_MS,
   MAX_SNOWFLAKE_COUNT,
-  MAX_SNOWFLAKE_SHARD,
   type Position,
   positionOf,
   type RedisSnowflakeLayout,

@@ -46,7 +46,6 @@ export { type Bucket, type Fill, fullBucket, refill } from "./admission/bucket.t
 export {
   createHeldState,
   HELD_SLOT_MS,
-  type HeldOptions,
   type HeldState,
   hold,
   mayAnswerNow,
@@ -57,7 +56,6 @@ export {
   admits,
   createOverloadState,
   lookAtCallers,
-  type OverloadOptions,
   type OverloadState,
   turnEnded,
 } from "./admission/overload-state.ts";
@@ -72,7 +70,6 @@ export {
   type Rates,
   setServers,
   sweepQuotas,
-  type Take,
   takeOfQuotas,
 } from "./admission/quota-state.ts";
 export {
@@ -80,7 +77,6 @@ export {
   createStreamLimitsState,
   lookAtStreams,
   NARROW_STREAMS,
-  type StreamLimitOptions,
   type StreamLimitsState,
 } from "./admission/stream-limits-state.ts";
 export {
@@ -91,8 +87,8 @@ export {
   mayWait,
   type WaitingState,
 } from "./admission/waiting-state.ts";
-export { type Horizon, horizonsOf, type LimitName, type Use } from "./capacity/horizons.ts";
-export { MAX_STEPS, rateOf, sawUsed, type Usage, type UseRate } from "./capacity/usage-state.ts";
+export { type Horizon, horizonsOf, type LimitName } from "./capacity/horizons.ts";
+export { rateOf, sawUsed, type Usage, type UseRate } from "./capacity/usage-state.ts";
 export { createWarningState, type WarningState, warningOf } from "./capacity/warning-state.ts";
 export { auditShare } from "./audit/share.ts";
 export {
@@ -104,12 +100,11 @@ export {
   MAX_AUDIT_BATCH,
   MAX_AUDIT_TEXT,
 } from "./audit/ports.ts";
-export { type Holder, holderOf, type HolderWhy } from "./ledger/holder.ts";
+export { type Holder, holderOf } from "./ledger/holder.ts";
 export {
   batchFailed,
   batchStored,
   createLedgerState,
-  type LedgerEvent,
   type LedgerState,
   nextBatch,
   note,
@@ -124,11 +119,10 @@ export {
   type LedgerStore,
   MAX_FORGOTTEN_ROWS,
   MAX_FOUND,
-  MAX_LEDGER_BATCH,
   type PlacedLedgerRow,
 } from "./store/ledger.ts";
-export { acceptAsking, type AcceptingOptions, type AcceptReport } from "./claims/asking.ts";
-export { ASK_TIMES, type AskedServer, type AskTimes } from "./claims/ask-state.ts";
+export { acceptAsking, type AcceptReport } from "./claims/asking.ts";
+export { type AskTimes } from "./claims/ask-state.ts";
 export { type Claimed, ClaimTally, lostTag, withClaims } from "./claims/claimed-state.ts";
 export * from "./claims/kept-grants-state.ts";
 export * from "./claims/ports.ts";
@@ -138,7 +132,7 @@ export { hidingViolations, textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { parseTemplate } from "./format/template.ts";
 export { zoneOffsets } from "./format/zone-offsets.ts";
-export { type CalledNode, nodesVersionOf } from "./node/nodes-version.ts";
+export { nodesVersionOf } from "./node/nodes-version.ts";
 export {
   type IssuingEffect,
   type IssuingState,
@@ -159,18 +153,15 @@ export {
 } from "./node/presence-state.ts";
 export {
   createTrafficState,
-  DEFAULT_WEIGHT,
   MAX_TRAFFIC,
   MAX_WEIGHT,
   sawTraffic,
   serverNameOf,
   type Traffic,
   trafficAfter,
-  type TrafficChange,
   trafficOf,
   type TrafficState,
   type TrafficStore,
-  usualTraffic,
 } from "./node/traffic-state.ts";
 export {
   createNodeWatchState,
@@ -306,7 +297,7 @@ export {
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";
 export { earlierMemory, memoryMsOf } from "./tag/memory.ts";
 export { periodName } from "./tag/period-name.ts";
-export { exampleTexts, type IdCounts, idCountsOf } from "./tag/plan.ts";
+export { exampleTexts, idCountsOf } from "./tag/plan.ts";
 export {
   firstIdOf,
   type Format,

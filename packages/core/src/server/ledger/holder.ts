@@ -31,7 +31,7 @@ export interface Holder {
  * - CONTRADICTION: rows say different things, and none is the newest.
  * - UNKNOWN: there is no row.
  */
-export type HolderWhy =
+type HolderWhy =
   | "ALLOCATED"
   | "CONTRADICTION"
   | "FORGOTTEN"

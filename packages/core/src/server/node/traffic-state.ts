@@ -52,7 +52,7 @@ export function serverNameOf(instance: string): string {
 }
 
 /** What a server has of which nobody said anything. */
-export function usualTraffic(server: string): Traffic {
+function usualTraffic(server: string): Traffic {
   return { server, weight: DEFAULT_WEIGHT, isDraining: false, revision: 0n };
 }
 
