@@ -1,7 +1,13 @@
 // What the cases of the suite share: settings, wishes, and what is expected of answers.
-import type { PeriodUnit } from "@idmint/core/kinds";
 import { type Code, CODE_OF_REASON, IdmintError, MAX_ID, type Reason } from "@idmint/core";
-import type { RedisSnowflakeKind, SegmentKind, SequenceKind, TicketKind } from "@idmint/core/kinds";
+import type {
+  PeriodUnit,
+  RedisSnowflakeKind,
+  SegmentKind,
+  SequenceKind,
+  TagKind,
+  TicketKind,
+} from "@idmint/core/kinds";
 import type {
   EndedPeriod,
   Granted,
@@ -40,24 +46,21 @@ export function nextOf({ changed, next }: StoreChanges, since: bigint): bigint {
   return next ?? changed.at(-1)?.revision ?? since;
 }
 
+/** Settings of a tag: those of its kind over the defaults of `kind`. */
+function tagOf<Kind extends TagKind>(
+  name: string,
+  more: Common & Partial<Kind>,
+  kind: Kind,
+): TagSettings {
+  const { description = "", order = "UNORDERED", ceiling = MAX_ID, ...its } = more;
+  return { name, description, order, ceiling, kind: { ...kind, ...its } };
+}
+
 /** Settings of a tag of kind segment, defaults filled in. */
 export function settingsOf(name: string, more: Common & Partial<SegmentKind> = {}): TagSettings {
-  const { description, order, ceiling, ...kind } = more;
-  return {
-    name,
-    description: description ?? "",
-    order: order ?? "UNORDERED",
-    ceiling: ceiling ?? MAX_ID,
-    kind: {
-      kind: "segment",
-      start: 1n,
-      min: 1_000,
-      max: 100_000_000,
-      holdForMs: 900_000,
-      maxAgeMs: 600_000,
-      ...kind,
-    },
-  };
+  const sizes = { start: 1n, min: 1_000, max: 100_000_000 };
+  const times = { holdForMs: 900_000, maxAgeMs: 600_000 };
+  return tagOf<SegmentKind>(name, more, { kind: "segment", ...sizes, ...times });
 }
 
 /** Settings of a tag of kind sequence, defaults filled in: it counts in the store, without periods. */
@@ -65,14 +68,8 @@ export function sequenceOf(
   name: string,
   more: Common & Partial<Omit<SequenceKind, "kind">> = {},
 ): TagSettings {
-  const { description, order, ceiling, start, periods, redis } = more;
-  return {
-    name,
-    description: description ?? "",
-    order: order ?? "STRICT",
-    ceiling: ceiling ?? MAX_ID,
-    kind: { kind: "sequence", start: start ?? 1n, periods, redis },
-  };
+  const kind = { kind: "sequence", start: 1n, periods: undefined, redis: undefined } as const;
+  return tagOf<SequenceKind>(name, { order: "STRICT", ...more }, kind);
 }
 
 /** Settings of a sequence that counts in Redis. */
@@ -89,20 +86,8 @@ export function redisSnowflakeOf(
   name: string,
   more: Common & Partial<Omit<RedisSnowflakeKind, "kind">> = {},
 ): TagSettings {
-  const { description, order, ceiling, ...kind } = more;
-  return {
-    name,
-    description: description ?? "",
-    order: order ?? "UNORDERED",
-    ceiling: ceiling ?? MAX_ID,
-    kind: {
-      kind: "redis_snowflake",
-      shard: 0,
-      timeOriginMs: Date.UTC(2026, 0, 1),
-      redisServer: "a",
-      ...kind,
-    },
-  };
+  const place = { shard: 0, timeOriginMs: Date.UTC(2026, 0, 1), redisServer: "a" };
+  return tagOf<RedisSnowflakeKind>(name, more, { kind: "redis_snowflake", ...place });
 }
 
 /** Settings of a tag of kind ticket, defaults filled in. */
@@ -110,14 +95,8 @@ export function ticketOf(
   name: string,
   more: Common & Partial<Omit<TicketKind, "kind">> = {},
 ): TagSettings {
-  const { description, order, ceiling, ...kind } = more;
-  return {
-    name,
-    description: description ?? "",
-    order: order ?? "UNORDERED",
-    ceiling: ceiling ?? MAX_ID,
-    kind: { kind: "ticket", start: 1n, slots: 60, slotsId: `${name}.0`, ...kind },
-  };
+  const slots = { start: 1n, slots: 60, slotsId: `${name}.0` };
+  return tagOf<TicketKind>(name, more, { kind: "ticket", ...slots });
 }
 
 /** A wish for ids, defaults filled in. */
