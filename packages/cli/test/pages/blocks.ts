@@ -1,5 +1,5 @@
 // The blocks of code on the pages for users, as printed.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { root } from "../snippets.ts";
 
@@ -19,9 +19,9 @@ export function pages(): readonly string[] {
   const docs = readdirSync(path.join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => path.posix.join("docs", name));
-  const packages = readdirSync(path.join(root, "packages")).map(
-    (name) => `packages/${name}/README.md`,
-  );
+  const packages = readdirSync(path.join(root, "packages"))
+    .map((name) => `packages/${name}/README.md`)
+    .filter((name) => existsSync(path.join(root, name)));
   return [
     "README.md",
     ...docs,
