@@ -277,8 +277,10 @@ export class Poll {
     const isTold = nodes.sawTraffic(changes.parts);
     const effects = pollAnswered(this.#state, changes, clock.now());
     const { present: incarnation = "", since } = this.#state;
-    if (incarnation !== "") record.entered(incarnation);
-    if (incarnation !== "") await memory?.entered(incarnation);
+    if (incarnation !== "") {
+      record.entered(incarnation);
+      await memory?.entered(incarnation);
+    }
     await this.#run(effects);
     await saved();
     this.#obeyed = { incarnation, revision: since };

@@ -4,6 +4,7 @@ import { tagChanged } from "../shared/records/audit.ts";
 import {
   advance,
   creation,
+  firstEpochOf,
   isWritten,
   periodReturn,
   stateChange,
@@ -41,8 +42,7 @@ async function change(etcd: Etcd, wanted: TagChanging): Promise<Decision> {
         const { tag: old, modRevision } = keptFrom(kv);
         const revision = BigInt(counter?.value.toString() ?? "0") + 1n;
         const { generation } = recordFrom(store?.value ?? Buffer.of());
-        const firstEpoch = generation > 0n ? generation : 1n;
-        const stamp = { revision, nowMs: etcd.now(), firstEpoch };
+        const stamp = { revision, nowMs: etcd.now(), firstEpoch: firstEpochOf(generation) };
         const decision = decide(old, stamp);
         if (!isWritten(decision, wanted)) return decision;
         const { tag } = decision;

@@ -37,17 +37,30 @@ export interface FoundRow {
   readonly atMs: number;
 }
 
-/** What an earlier life of this server knew, to a life that was not renewed yet. `atMs`: now, on the clock of `KnownRow.atMs`. */
-export function knownEarlier(
-  id: string,
-  { history, renewals, storeMs, agoMs }: EarlierRow,
-  atMs: number,
-): KnownRow {
-  return { id, history, renewals, storeMs, atMs: atMs - agoMs };
+/** What an earlier life of this server was acknowledged, and what the first look at the store said of that. */
+export class EarlierProof {
+  #known: KnownRow | undefined;
+  #isThere: boolean | undefined;
+
+  /** Whether the store has the row, in the history in which it was renewed. */
+  get isThere(): boolean {
+    return this.#isThere === true;
+  }
+
+  /** Answers what is known of the row to a life that was not renewed yet. `nowMs`: on the clock of `KnownRow.atMs`. */
+  resume(id: string, { history, renewals, storeMs, agoMs }: EarlierRow, nowMs: number): KnownRow {
+    this.#known = { id, history, renewals, storeMs, atMs: nowMs - agoMs };
+    return this.#known;
+  }
+
+  /** The row was looked at, and shows no loss. */
+  compared(found: FoundRow): void {
+    if (this.#known !== undefined) this.#isThere ??= hasRow(this.#known, found);
+  }
 }
 
 /** Whether the store has the row as it was known, or the trace of it: no part of its history before that is missing. */
-export function hasRow(known: KnownRow, found: FoundRow): boolean {
+function hasRow(known: KnownRow, found: FoundRow): boolean {
   const number = found.renewals ?? found.forgotten;
   return found.history === known.history && number !== undefined && number >= known.renewals;
 }

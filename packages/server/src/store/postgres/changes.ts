@@ -132,7 +132,7 @@ export async function changes(
     issuing: issuingFromRow(store),
     ask: store.ask ?? undefined,
     own: isWell ? ownOf(store) : undefined,
-    hasEarlier: isWell && connections.ownRow.hasEarlier,
+    hasEarlier: isWell && connections.ownRow.earlier.isThere,
   };
   return {
     incarnation,

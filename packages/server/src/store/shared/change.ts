@@ -47,6 +47,11 @@ export interface Stamp {
   readonly firstEpoch?: bigint;
 }
 
+/** By the generation of a store that counts its accepts by it; 0n: it was never accepted anew. */
+export function firstEpochOf(generation: bigint): bigint {
+  return generation > 0n ? generation : 1n;
+}
+
 /** The row as it becomes. `changed` is false when it stays as it is, without a new revision. */
 export interface Decision {
   readonly tag: Tag;

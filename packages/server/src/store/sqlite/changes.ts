@@ -32,7 +32,7 @@ export function changes(database: Database, deadlineMs: number, query: Query): S
       revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
     const behind = behindOf(transaction, query.watched).map(({ tag }) => tag);
     const isWell = fenced === "" && behind.length === 0;
-    const proofs = isWell ? { own, hasEarlier: database.ownRow.hasEarlier } : {};
+    const proofs = isWell ? { own, hasEarlier: database.ownRow.earlier.isThere } : {};
     const page = rows.slice(0, query.limit) as unknown as readonly TagRow[];
     const { tags, unreadable } = tagsFromRows(page);
     return {

@@ -4,6 +4,7 @@ import { tagChanged } from "../shared/records/audit.ts";
 import {
   advance,
   creation,
+  firstEpochOf,
   isWritten,
   periodReturn,
   stateChange,
@@ -73,9 +74,8 @@ function change(database: Database, deadlineMs: number, wanted: TagChanging): De
     const old = readTag(transaction, name);
     const { revision: before = 0n, generation = 0n } = readStoreRow(transaction) ?? {};
     const revision = before + 1n;
-    const firstEpoch = generation > 0n ? generation : 1n;
     const nowMs = database.now();
-    const decision = decide(old, { revision, nowMs, firstEpoch });
+    const decision = decide(old, { revision, nowMs, firstEpoch: firstEpochOf(generation) });
     if (!isWritten(decision, wanted)) return decision;
     if (leavesPeriod && old !== undefined) {
       endPeriod(transaction, name, { start: old.periodStart, floor: old.floor }, nowMs);

@@ -1,9 +1,7 @@
 import type { EarlierRow, NodeRenewal } from "@idmint/core/server";
 import { PRESENT_IDENTITY, proof } from "../identity.ts";
 import {
-  type FoundRow,
-  hasRow,
-  knownEarlier,
+  EarlierProof,
   type KnownRow,
   lossOf,
   MARKED,
@@ -82,14 +80,7 @@ export class OwnRow {
   #mayMake = true;
   /** Incarnations that were left. */
   readonly #left = new Set<string>();
-  /** What an earlier life of the server was acknowledged, and whether the store was found to have it. */
-  #earlier: KnownRow | undefined;
-  #hasEarlier: boolean | undefined;
-
-  /** Whether the store has the row of an earlier life of the server, in the history in which that was renewed. */
-  get hasEarlier(): boolean {
-    return this.#hasEarlier === true;
-  }
+  readonly earlier: EarlierProof = new EarlierProof();
 
   /** What a renewal must find: the number and its history, or nothing of it; and whether it may make the row. */
   expected(
@@ -105,13 +96,8 @@ export class OwnRow {
 
   #resume(id: string, earlier: EarlierRow): void {
     if (this.#known !== undefined) return;
-    this.#earlier = knownEarlier(id, earlier, performance.now());
-    this.#known = this.#earlier;
+    this.#known = this.earlier.resume(id, earlier, performance.now());
     this.#mayMake = false;
-  }
-
-  #compared(found: FoundRow): void {
-    if (this.#earlier !== undefined) this.#hasEarlier ??= hasRow(this.#earlier, found);
   }
 
   /** A poll found the store to be the accepted one. Answers why it is not, in words, or an empty text. */
@@ -124,7 +110,7 @@ export class OwnRow {
       const history = historyOf(polled);
       const now = { renewals, history, storeMs: nowMs, atMs: performance.now() };
       // It was renewed, so it was as high as it was to be.
-      this.#compared({ ...now, forgotten: undefined });
+      this.earlier.compared({ ...now, forgotten: undefined });
       this.#known = { id, ...now };
       this.#mayMake = false;
       return "";
@@ -141,7 +127,7 @@ export class OwnRow {
     };
     const loss = lossOf(known, found);
     if (loss === "") {
-      this.#compared(found);
+      this.earlier.compared(found);
       this.#mayMake = row.renewals === null;
       return "";
     }

@@ -1,5 +1,5 @@
 import type { EarlierRow } from "@idmint/core/server";
-import { hasRow, knownEarlier, type KnownRow, lossOf } from "../../pins/own-row-state.ts";
+import { EarlierProof, type KnownRow, lossOf } from "../../pins/own-row-state.ts";
 import { monotonicMs, type Transaction } from "./connection.ts";
 
 const READ = `SELECT (SELECT renewals FROM node WHERE id = ?1) AS renewals,
@@ -14,19 +14,10 @@ export type Look = Pick<KnownRow, "history" | "id" | "storeMs">;
  */
 export class OwnRow {
   #known: KnownRow | undefined;
-  /** What an earlier life of the server was acknowledged, and whether the store was found to have it. */
-  #earlier: KnownRow | undefined;
-  #hasEarlier: boolean | undefined;
-
-  /** Whether the store has the row of an earlier life of the server, in the history in which that was renewed. */
-  get hasEarlier(): boolean {
-    return this.#hasEarlier === true;
-  }
+  readonly earlier: EarlierProof = new EarlierProof();
 
   resume(id: string, earlier: EarlierRow): void {
-    if (this.#known !== undefined) return;
-    this.#earlier = knownEarlier(id, earlier, monotonicMs());
-    this.#known = this.#earlier;
+    this.#known ??= this.earlier.resume(id, earlier, monotonicMs());
   }
 
   /**
@@ -44,9 +35,7 @@ export class OwnRow {
       atMs: monotonicMs(),
     };
     const loss = lossOf(known, found);
-    if (loss === "" && this.#earlier !== undefined) {
-      this.#hasEarlier ??= hasRow(this.#earlier, found);
-    }
+    if (loss === "") this.earlier.compared(found);
     return loss;
   }
 
