@@ -308,6 +308,16 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   ),
 );
 
+/** Few histories have it by chance: ids that one server gave back are handed out by another one, whose row is on its way. */
+const GIVEN_BACK: readonly Action[] = [
+  // The second server waits until the first one's row has moved.
+  (world) => world.time.advance(1_200),
+  (world) => world.generate(0, 1),
+  (world) => world.stop(0),
+  (world) => world.generate(1, 5),
+];
+const [SCHEDULER] = fc.sample(fc.scheduler(), { numRuns: 1, seed: 1 });
+
 test("the ledger never names somebody who did not have an id last, whatever becomes of its rows", async () => {
   const seen = new Map<string, number>();
   await fc.assert(
@@ -331,7 +341,10 @@ test("the ledger never names somebody who did not have an id last, whatever beco
         for (const [why, count] of world.seen) seen.set(why, (seen.get(why) ?? 0) + count);
       },
     ),
-    { numRuns: process.env["IDMINT_LONG"] === "1" ? 5_000 : 300 },
+    {
+      numRuns: process.env["IDMINT_LONG"] === "1" ? 5_000 : 300,
+      examples: [[SCHEDULER as fc.Scheduler, 1_000, [...GIVEN_BACK]]],
+    },
   );
   // All that there is to be known of an id occurs, so none of this is true for want of answers.
   for (const why of ["ALLOCATED", "FORGOTTEN", "GIVEN_BACK", "GRANTED", "RELEASED", "UNKNOWN"]) {
