@@ -15,7 +15,7 @@ import { columnFrom } from "../shared/text-settings.ts";
 import { LEASING } from "../shared/settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
-import { endAsks, takeClaims } from "./records/claims.ts";
+import { endAsks, NOTHING_TAKEN, takeClaims } from "./records/claims.ts";
 import type { Connections, Session } from "./connections.ts";
 import { assertLogged } from "./faults/unlogged.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
@@ -44,23 +44,30 @@ UPDATE idmint.tag AS t SET
       FROM jsonb_each_text(t.other_periods::jsonb) AS e WHERE e.key COLLATE "C" > b.start), '{}'))::text,
   written_by = pg_current_xact_id()::xid
   FROM begun AS b WHERE b.name = t.name`;
-const RAISE_AHEAD = `UPDATE idmint.tag AS t SET other_periods = (
-    SELECT jsonb_object_agg(e.key, CASE WHEN e.value = '${FORGOTTEN}' THEN e.value
-      ELSE least(t.ceiling, e.value::numeric + $1::numeric)::text END)
-    FROM jsonb_each_text(t.other_periods::jsonb) AS e
-  )::text, written_by = pg_current_xact_id()::xid
-  WHERE t.other_periods IS NOT NULL`;
-// Each tag takes a revision of its own, so that a poll can page through all of them.
-const RAISE = `UPDATE idmint.tag AS t SET
-  floor = t.floor + least(t.ceiling - t.floor, $1::bigint),
-  version = t.version + (t.moved_to IS NULL)::int,
-  generation = t.generation + t.redis::int,
-  epoch = greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
-  revision = $2::bigint + place.number,
-  updated_at_ms = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-  written_by = pg_current_xact_id()::xid
-  FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM idmint.tag) AS place
-  WHERE place.name = t.name RETURNING t.name`;
+// Of each row at once, so that it is written once: $2 to $4 are what was claimed. Each tag takes a revision of its own, so that a
+// poll can page through all of them.
+const RAISE = `WITH raised AS (
+  UPDATE idmint.tag AS t SET
+    floor = known.floor + least(t.ceiling - known.floor, $1::bigint),
+    other_periods = (
+      SELECT jsonb_object_agg(e.key, CASE WHEN e.value = '${FORGOTTEN}' THEN e.value
+        ELSE least(t.ceiling, e.value::numeric + $1::numeric)::text END)
+      FROM jsonb_each_text(known.other_periods::jsonb) AS e
+    )::text,
+    version = t.version + (t.moved_to IS NULL)::int,
+    generation = t.generation + t.redis::int,
+    epoch = greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
+    revision = $5::bigint + known.place,
+    updated_at_ms = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+    written_by = pg_current_xact_id()::xid
+  FROM (
+    SELECT k.name, row_number() OVER (ORDER BY k.name) AS place, coalesce(w.floor, k.floor) AS floor,
+      CASE WHEN w.name IS NULL THEN k.other_periods ELSE w.other_periods END AS other_periods
+    FROM idmint.tag AS k
+    LEFT JOIN unnest($2::text[], $3::bigint[], $4::text[]) AS w (name, floor, other_periods) ON w.name = k.name
+  ) AS known
+  WHERE known.name = t.name RETURNING t.name
+) SELECT count(*)::int AS tags FROM raised`;
 const SNOWFLAKES = `SELECT name, kind, settings, floor FROM idmint.tag WHERE kind IN (${LEASING})`;
 const NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";
 const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
@@ -107,10 +114,13 @@ export async function accept(
       await session.query({ text: LOCK_TAGS });
       await assertAllReadable(session);
       await session.query({ text: BEGIN_PERIODS });
-      const claims = asked === undefined ? undefined : await takeClaims(session, asked);
-      await session.query({ text: RAISE_AHEAD, values: [String(gap)] });
-      const raised = await session.query({ text: RAISE, values: [String(gap), store.revision] });
-      const tags = raised.length;
+      const { taken: claims, changed } =
+        asked === undefined ? NOTHING_TAKEN : await takeClaims(session, asked);
+      const [raised] = await session.query<{ tags: number }>({
+        text: RAISE,
+        values: [String(gap), ...changed, store.revision],
+      });
+      const tags = raised?.tags ?? 0;
       await endAsks(session);
       await forgetLedger(session);
       const nowMs = await closeSnowflakes(session);

@@ -180,8 +180,6 @@ FROM idmint.store AS s LEFT JOIN (
 const COLUMNS = TAG_COLUMNS.join(", ");
 const ADD_LOST = `INSERT INTO idmint.tag (${COLUMNS}, written_by)
   SELECT ${COLUMNS}, pg_current_xact_id()::xid FROM json_populate_recordset(null::idmint.tag, $1::json)`;
-const RAISE = `UPDATE idmint.tag AS t SET floor = w.floor, other_periods = w.others, written_by = pg_current_xact_id()::xid
-  FROM unnest($1::text[], $2::bigint[], $3::text[]) AS w (name, floor, others) WHERE w.name = t.name`;
 
 type TakenRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
   readonly store_now: string;
@@ -195,21 +193,36 @@ type TakenRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
   }[];
 };
 
+/** What an accept takes of claims. */
+interface Taken {
+  readonly taken?: TakenClaims;
+  /** Of rows that were claimed of: names, floors and other periods, before the gap. */
+  readonly changed: readonly [
+    names: readonly string[],
+    floors: readonly string[],
+    others: readonly (string | null)[],
+  ];
+}
+
+export const NOTHING_TAKEN: Taken = { changed: [[], [], []] };
+
 /**
- * Raises rows to what was claimed, and makes rows of names that were lost. To be done under the lock of the row `store` and of all
- * tags, when their periods have begun, and before all rows are raised by the gap.
+ * Answers what rows become by what was claimed, and makes rows of names that were lost. To be done under the lock of the row
+ * `store` and of all tags, when their periods have begun, and before all rows are raised by the gap.
  */
 export async function takeClaims(
   session: Session,
   { nonce, isTrusted }: AskedClaims,
-): Promise<TakenClaims> {
+): Promise<Taken> {
   const rows = await session.query<TakenRow>({ text: TAKE, values: [nonce] });
   const [first] = rows;
   if (first?.is_standing !== true)
     throw storeUnavailable("the claims that were asked for are gone");
   const tally = new ClaimTally();
   const lost: Record<string, string | null>[] = [];
-  const changed: [name: string, floor: string, others: string | null][] = [];
+  const names: string[] = [];
+  const floors: string[] = [];
+  const others: (string | null)[] = [];
   for (const { tag: name, claims: said, ...row } of rows) {
     if (name === null) continue;
     const claims: Claim[] = said.map(({ last, ...its }) => ({ ...its, last: BigInt(last) }));
@@ -220,14 +233,15 @@ export async function takeClaims(
       continue;
     }
     const claimed = withClaims(tagFromRow(row as TagRow), claims, isTrusted);
-    const { floor, otherPeriods } = claimed.row;
-    changed.push([name, String(floor), otherPeriodsText(otherPeriods ?? [])]);
+    names.push(name);
+    floors.push(String(claimed.row.floor));
+    others.push(otherPeriodsText(claimed.row.otherPeriods ?? []));
     tally.claimed(name, claimed.missing);
   }
-  const columns = [0, 1, 2].map((at) => changed.map((row) => row[at]));
-  if (changed.length > 0) await session.query({ text: RAISE, values: columns });
   if (lost.length > 0) await session.query({ text: ADD_LOST, values: [JSON.stringify(lost)] });
-  return { ...tally.taken, lost: lost.length, claimants: first.claimants.map(claimantFromRow) };
+  const claimants = first.claimants.map(claimantFromRow);
+  const taken = { ...tally.taken, lost: lost.length, claimants };
+  return { taken, changed: [names, floors, others] };
 }
 
 /** No ask stands any more, whoever began it. */
