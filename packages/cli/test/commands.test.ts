@@ -123,7 +123,7 @@ test("a list is paged until its limit, and says when there is more", async () =>
       sizes.push(pageSize);
       const first = Number(pageToken === "" ? 0 : pageToken);
       const tags = Array.from({ length: pageSize }, (_, index) => someTag(`t${first + index}`));
-      return { tags, nextPageToken: String(first + pageSize) };
+      return { tags, unreachable: [], nextPageToken: String(first + pageSize) };
     },
   };
   const { out, err } = await against(play, "tag", "list", "--limit", "2500", "--json");
@@ -136,8 +136,21 @@ test("a list is paged until its limit, and says when there is more", async () =>
 });
 
 test("a list whose pages are empty ends", async () => {
-  const play: Play = { listTags: () => ({ tags: [], nextPageToken: "again" }) };
+  const play: Play = { listTags: () => ({ tags: [], unreachable: [], nextPageToken: "again" }) };
   expect(await against(play, "tag", "list")).toMatchObject({ exitCode: 0, err: "" });
+});
+
+test("a list names the tags that cannot be read", async () => {
+  const play: Play = {
+    listTags: ({ pageToken }: ListTagsRequest) =>
+      pageToken === ""
+        ? { tags: [someTag("a")], unreachable: ["b"], nextPageToken: "b" }
+        : { tags: [], unreachable: ["c"], nextPageToken: "" },
+  };
+  const { exitCode, out, err } = await against(play, "tag", "list", "--json");
+  expect(exitCode).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ tags: [{ name: "a" }], unreachable: ["b", "c"] });
+  expect(err).toBe('idmint: these tags cannot be read, and "idmint tag get" says why: b, c\n');
 });
 
 test("update sends only what was given", async () => {

@@ -110,7 +110,7 @@ test("names of tags come from the server that the line names, and are those that
     listTags: (request: unknown) => {
       asked.push(request);
       const tags = names.map((name) => ({ ...someTag(name), description: "a\nb" }));
-      return { tags, nextPageToken: "" };
+      return { tags, unreachable: [], nextPageToken: "" };
     },
   });
   onTestFinished(stop);

@@ -38,6 +38,7 @@ test("what a server refuses with is harmless in JSON too, and read back as it wa
 const answers: Play = {
   listTags: () => ({
     tags: [{ ...someTag("a"), description: HOSTILE }, someTag("b")],
+    unreachable: [],
     nextPageToken: HOSTILE,
   }),
 };

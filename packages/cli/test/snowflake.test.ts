@@ -174,7 +174,7 @@ test("a snowflake tag is shown with its layout, its end and its rates", async ()
   const redis = { registry: WorkerRegistry.REDIS, redisServer: "a", dataCenter: 0 };
   const play: Play = {
     getTag: () => ({ tag: snowflakeTag("trace", redis) }),
-    listTags: () => ({ tags: [snowflakeTag("trace")], nextPageToken: "" }),
+    listTags: () => ({ tags: [snowflakeTag("trace")], unreachable: [], nextPageToken: "" }),
   };
   const { out } = await against(play, "tag", "get", "trace");
   for (const row of [

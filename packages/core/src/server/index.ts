@@ -254,12 +254,7 @@ export {
   type StoreInterceptor,
   wrapStore,
 } from "./store/calls.ts";
-export {
-  type ChangeStore,
-  MAX_WATCHED,
-  type StoreChanges,
-  type UnreadableTag,
-} from "./store/changes.ts";
+export { type ChangeStore, MAX_WATCHED, type StoreChanges } from "./store/changes.ts";
 export type {
   GiveBackRequest,
   GiveBackStore,
@@ -286,7 +281,16 @@ export type {
   RedisMark,
 } from "./store/redis-bounds.ts";
 export type { Accepted, AcceptStore, Store } from "./store/store.ts";
-export type { ChangeOptions, EndedPeriod, PeriodStore, TagChange, TagStore } from "./store/tags.ts";
+export {
+  type ChangeOptions,
+  type EndedPeriod,
+  firstOn,
+  namesOn,
+  type PeriodStore,
+  type TagChange,
+  type TagPage,
+  type TagStore,
+} from "./store/tags.ts";
 export {
   type GrantedIds,
   type GrantKeeper,
@@ -312,6 +316,7 @@ export {
   type TagSettings,
   type TagState,
   type Unguessable,
+  type UnreadableTag,
 } from "./tag/tag.ts";
 export { applyPlan, forgetLost, missingSlots, planTag, type TagPlan } from "./ticket/apply.ts";
 export {

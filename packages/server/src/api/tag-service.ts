@@ -80,7 +80,8 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       about: ({ prefix }) => prefix,
       call: async (request) => {
         const page = await tags.list(request);
-        return { tags: page.tags.map(tagOf), nextPageToken: page.nextPageToken };
+        const unreachable = page.unreadable.map(({ tag }) => tag);
+        return { tags: page.tags.map(tagOf), unreachable, nextPageToken: page.nextPageToken };
       },
     }),
     row({

@@ -1,6 +1,8 @@
 import { postgresHarness } from "./harness.ts";
-import { spoiledRowsSuite } from "./spoiled-rows.ts";
+import { spoiledRowsSuite, sqlHand } from "./spoiled-rows.ts";
 
-spoiledRowsSuite("postgres", postgresHarness, async ({ database }, text) => {
-  await database.query(text("idmint.tag"));
-});
+spoiledRowsSuite(
+  "postgres",
+  postgresHarness,
+  sqlHand("idmint.tag", ({ database }, text) => database.query(text)),
+);

@@ -6,6 +6,7 @@ import {
   type EndedPeriod,
   firstIdOf,
   type Tag,
+  type TagPage,
   type TagSettings,
 } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
@@ -62,16 +63,14 @@ export function getTags(database: MemoryDatabase, names: readonly string[]): rea
   return names.flatMap((name) => database.rows.get(name) ?? []);
 }
 
-export function listTags(
-  database: MemoryDatabase,
-  ...[query]: CallArgs["listTags"]
-): readonly Tag[] {
+export function listTags(database: MemoryDatabase, ...[query]: CallArgs["listTags"]): TagPage {
   assertAccepted(database);
-  return [...database.rows.values()]
+  const tags = [...database.rows.values()]
     .filter((tag) => tag.name > query.afterName && tag.name.startsWith(query.prefix))
     .filter((tag) => query.showDeleted || tag.state !== "DELETED")
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .slice(0, query.limit);
+  return { tags, unreadable: [] };
 }
 
 export function recentTags(database: MemoryDatabase, limit: number): readonly string[] {

@@ -106,7 +106,7 @@ export function tagCases(suite: Suite): void {
       more: { prefix?: string; showDeleted?: boolean; limit?: number } = {},
     ): Promise<string[]> => {
       const query = { afterName, prefix: "", showDeleted: false, limit: 100, ...more };
-      return (await store.listTags(query)).map(({ name }) => name);
+      return (await store.listTags(query)).tags.map(({ name }) => name);
     };
     const sorted = names.toSorted((a, b) => (a < b ? -1 : 1));
     const live = sorted.filter((tag) => tag !== "ab");

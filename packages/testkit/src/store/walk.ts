@@ -266,10 +266,10 @@ class Walk {
   /** Every row as it is in memory, by every way of reading, who changed them, and no id in two hands. */
   async compareAll(): Promise<void> {
     const all = { afterName: "", prefix: "", showDeleted: true, limit: 10 };
-    const expected = (await this.#memory.listTags(all)).map(told);
+    const expected = (await this.#memory.listTags(all)).tags.map(told);
     for (const store of this.#handles) {
       expect(idsOf(await auditOf(store))).toEqual(idsOf(this.#model.audit));
-      expect((await store.listTags(all)).map(told)).toEqual(expected);
+      expect((await store.listTags(all)).tags.map(told)).toEqual(expected);
       const byName = await store.getTags(NAMES);
       expect(byName.toSorted(byNames).map(told)).toEqual(expected);
       const { changed, revision } = await store.changes({ since: 0n, watched: [], limit: 10 });

@@ -5,6 +5,7 @@ import { kindNameOf } from "@idmint/server/kind-values";
 import { type Command, Option } from "commander";
 import { confirm, serverPlace } from "../confirm.ts";
 import { type Send, withServer } from "../../calls/connection.ts";
+import { plain } from "../../process/plain.ts";
 import type { Io } from "../../process/io.ts";
 import { kindMeant } from "../../flags/kind-flags.ts";
 import { addConnectionOptions } from "../../flags/options.ts";
@@ -112,18 +113,24 @@ function addList(group: Command, io: Io): void {
   addPageOptions(command, "tags", { max: MAX_LISTED, goOn });
   command.action(async ({ prefix = "", showDeleted = false, ...flags }: ListFlags) => {
     await withServer(command, io, async (send) => {
+      const unreachable: string[] = [];
       const { items: tags, nextPageToken } = await listPages(flags, async (page) => {
         const request = { ...page, prefix, showDeleted };
         const answer = await send(
           (services) => services.tags.listTags.bind(services.tags),
           request,
         );
+        unreachable.push(...answer.unreachable);
         return { items: answer.tags, nextPageToken: answer.nextPageToken };
       });
       await printAnswer(command, io, {
-        json: () => ({ tags: tags.map(tagJson), nextPageToken }),
+        json: () => ({ tags: tags.map(tagJson), unreachable, nextPageToken }),
         text: () => tagTable(tags),
       });
+      if (unreachable.length > 0) {
+        const names = plain(unreachable.join(", "));
+        io.err(`idmint: these tags cannot be read, and "idmint tag get" says why: ${names}\n`);
+      }
       tellOfMore(io, "tags", nextPageToken);
     });
   });

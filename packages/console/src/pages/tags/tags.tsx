@@ -116,8 +116,13 @@ function TagList({ prefix, showDeleted, page }: ListProps): JSX.Element {
   );
   return (
     <Loaded poll={poll}>
-      {({ tags, nextPageToken }) => (
+      {({ tags, unreachable, nextPageToken }) => (
         <>
+          {unreachable.length > 0 && (
+            <p class="notice bad foreign">
+              {t("tags.unreachable", { names: unreachable.join(", ") })}
+            </p>
+          )}
           <Table
             caption={t("tags.caption")}
             columns={columns()}

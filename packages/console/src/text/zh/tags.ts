@@ -17,6 +17,7 @@ export const tags: TextsOf<typeof en> = {
   "tags.description": "用途",
   "tags.none": "还没有标签。",
   "tags.none_here": "没有以此开头的标签。",
+  "tags.unreachable": "这些标签的记录被他人改动，无法读取：{names}",
   "tags.yours": "你的权限涵盖这些名称：",
   "tag_state.TAG_STATE_ACTIVE": "发放中",
   "tag_state.TAG_STATE_PAUSED": "已暂停",

@@ -1,16 +1,9 @@
 import type { NodeRenewal, StorePart } from "../node/ports.ts";
-import type { Tag } from "../tag/tag.ts";
+import type { Tag, UnreadableTag } from "../tag/tag.ts";
 import type { SeenTag } from "./version-guard.ts";
 
 /** Tags whose versions one poll compares; with more they take turns. */
 export const MAX_WATCHED = 1_000;
-
-/** A tag whose row cannot be read. */
-export interface UnreadableTag {
-  readonly tag: string;
-  /** Why, and what to do about it, in words. */
-  readonly detail: string;
-}
 
 /** What changed in the store since the last poll. */
 export interface StoreChanges {

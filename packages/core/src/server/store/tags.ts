@@ -1,5 +1,5 @@
 import type { AuditNote } from "../audit/ports.ts";
-import type { Tag, TagSettings } from "../tag/tag.ts";
+import type { Tag, TagSettings, UnreadableTag } from "../tag/tag.ts";
 
 /** A period that has ended, with its last id. */
 export interface EndedPeriod {
@@ -37,6 +37,28 @@ export interface ChangeOptions {
   readonly by?: AuditNote | undefined;
 }
 
+/** Tags by name, and those whose rows cannot be read, which count too where a page has a limit. */
+export interface TagPage {
+  readonly tags: readonly Tag[];
+  readonly unreadable: readonly UnreadableTag[];
+}
+
+/** The names on a page, in their order. */
+export function namesOn({ tags, unreadable }: TagPage): readonly string[] {
+  const names = [...tags.map(({ name }) => name), ...unreadable.map(({ tag }) => tag)];
+  return [...new Set(names)].toSorted((a, b) => (a < b ? -1 : 1));
+}
+
+/** The first names of a page. */
+export function firstOn(page: TagPage, limit: number): TagPage {
+  const last = namesOn(page)[limit - 1];
+  if (last === undefined) return page;
+  return {
+    tags: page.tags.filter(({ name }) => name <= last),
+    unreadable: page.unreadable.filter(({ tag }) => tag <= last),
+  };
+}
+
 /**
  * Tags as operators see them. `expectedRevision` (from an etag): undefined, no check; another than the row's: ABORTED
  * ETAG_MISMATCH. Unknown or deleted names: NOT_FOUND TAG_NOT_FOUND. Each change takes the store's next revision, and
@@ -59,13 +81,13 @@ export interface TagStore {
    * every grant does. Of a store in several databases each has its share, and one that is away has none. At most 1,000.
    */
   recentTags(limit: number): Promise<readonly string[]>;
-  /** Up to `limit` tags with name > `afterName`, by code point, whose name starts with `prefix`. */
+  /** Up to `limit` tags, by code point, with name > `afterName`, whose name starts with `prefix`. */
   listTags(query: {
     afterName: string;
     prefix: string;
     showDeleted: boolean;
     limit: number;
-  }): Promise<readonly Tag[]>;
+  }): Promise<TagPage>;
   updateTag(
     name: string,
     change: TagChange,

@@ -107,6 +107,13 @@ export interface Tag extends TagSettings {
   readonly updatedAtMs: number;
 }
 
+/** A tag whose row cannot be read. */
+export interface UnreadableTag {
+  readonly tag: string;
+  /** Why, and what to do about it, in words. */
+  readonly detail: string;
+}
+
 /** Whether ids may have been issued. The store does not hear of ids of a ticket tag. */
 export function mayHaveIssued({ version, kind }: Pick<Tag, "kind" | "version">): boolean {
   return version > 0n || !specOf(kind).reportsIssued;

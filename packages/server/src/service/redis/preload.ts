@@ -1,5 +1,5 @@
 import { IdmintError, type Timers } from "@idmint/core";
-import type { Tag, TagStore } from "@idmint/core/server";
+import { namesOn, type Tag, type TagStore } from "@idmint/core/server";
 import { redisServerOf } from "@idmint/core/kinds";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";
@@ -39,16 +39,17 @@ export async function preload(ports: PreloadPorts): Promise<void> {
     let afterName = "";
     for (let left = MAX_PRELOADED; left > 0 && !signal.aborted;) {
       const query = { afterName, prefix: "", showDeleted: false, limit: PAGE };
-      const tags = await within(() => store.listTags(query), storeTimeoutMs, timers);
-      const here = tags.filter(({ kind, state }) => {
+      const page = await within(() => store.listTags(query), storeTimeoutMs, timers);
+      const here = page.tags.filter(({ kind, state }) => {
         const redisServer = redisServerOf(kind);
         return state === "ACTIVE" && redisServer !== undefined && hasRedisServer(redisServer);
       });
       const some = here.slice(0, left);
       await prepareAll(some, ports, failures);
       left -= some.length;
-      afterName = tags.at(-1)?.name ?? "";
-      if (tags.length < PAGE) break;
+      const names = namesOn(page);
+      afterName = names.at(-1) ?? "";
+      if (names.length < PAGE) break;
     }
   } catch (thrown) {
     failures.first ??= IdmintError.from(thrown);

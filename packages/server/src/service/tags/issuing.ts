@@ -81,7 +81,7 @@ export class IssuingService {
 
   /**
    * The longest time for which callers may hold ids of any tag, deleted ones included. It is looked for once after each
-   * stop: nobody is given ids after it, so what is changed later makes no difference.
+   * stop: nobody is given ids after it, so what is changed later makes no difference. Not known: undefined.
    */
   async #longestMemoryMs(parts: readonly PartIssuing[]): Promise<number | undefined> {
     const stop = parts.map(({ name, revision }) => `${name}=${revision}`).join(",");
@@ -92,7 +92,9 @@ export class IssuingService {
     for (let page = 0; page < MAX_PAGES; page++) {
       const query = { afterName, prefix: "", showDeleted: true, limit: PAGE };
       // A page begins where the one before ended.
-      const tags = await gate.run(() => store.listTags(query));
+      const { tags, unreadable } = await gate.run(() => store.listTags(query));
+      // Nobody knows for how long its ids may be held.
+      if (unreadable.length > 0) return undefined;
       for (const tag of tags) most = Math.max(most, this.#memoryMsOf(tag));
       afterName = tags.at(-1)?.name ?? "";
       if (tags.length < PAGE) {

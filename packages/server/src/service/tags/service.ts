@@ -11,13 +11,16 @@ import {
   type AuditNote,
   type ChangeOptions,
   type EndedPeriod,
+  firstOn,
   MAX_RAISE,
+  namesOn,
   periodName,
   periodsOf,
   type PeriodStore,
   storeWentBack,
   type Tag,
   tagNotFound,
+  type TagPage,
   type TagSettings,
   type TagState,
   type TagStore,
@@ -124,7 +127,7 @@ export class TagService {
     readonly pageToken: string;
     readonly prefix: string;
     readonly showDeleted: boolean;
-  }): Promise<{ readonly tags: readonly Tag[]; readonly nextPageToken: string }> {
+  }): Promise<TagPage & { readonly nextPageToken: string }> {
     const { pageSize, pageToken, prefix, showDeleted } = query;
     const list = [showDeleted ? "deleted" : "alive", prefix];
     const afterName = decodePageToken(pageToken, list);
@@ -155,10 +158,10 @@ export class TagService {
         limit: limit + 1,
       }),
     );
-    const tags = found.slice(0, limit);
-    const last = tags.at(-1);
-    const hasMore = found.length > limit && last !== undefined;
-    return { tags, nextPageToken: hasMore ? encodePageToken(last.name, list) : "" };
+    const names = namesOn(found);
+    const last = names[limit - 1];
+    const hasMore = names.length > limit && last !== undefined;
+    return { ...firstOn(found, limit), nextPageToken: hasMore ? encodePageToken(last, list) : "" };
   }
 
   async update(

@@ -15,18 +15,16 @@ import { schemaMismatch } from "../shared/failures.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Said } from "./claims.ts";
-import type { Compare, KeyValue, Op, Range } from "./cluster/protocol.ts";
+import type { Compare, Op, Range } from "./cluster/protocol.ts";
 import { endPeriod, positionOf } from "./periods.ts";
 import { MAX_OPS, type Session } from "./session/etcd.ts";
 import { next } from "./session/keys.ts";
 import { inLanes } from "./session/lanes.ts";
 import { tagFrom, valueOfTag } from "./session/rows.ts";
-import { recordChange } from "./tags.ts";
+import { pagesOfTags, recordChange } from "./tags.ts";
 
 const ALLOWED = { fenced: "allow" } as const;
 
-/** Tags that are read at once. */
-const PAGE = 2_000;
 /** Keys that are removed at once: etcd does nothing else meanwhile. */
 const REMOVED = 5_000;
 const MAX_NAMED = 5;
@@ -66,26 +64,6 @@ function readable(value: Buffer): Tag | undefined {
     return tagFrom(value);
   } catch {
     return undefined;
-  }
-}
-
-/** All tags. The next page is read while one is worked on. */
-async function* pagesOfTags(
-  session: Session,
-): AsyncGenerator<readonly KeyValue[], void, undefined> {
-  const range = { ...session.keys.tags("", ""), limit: PAGE };
-  const pageFrom = (key: Buffer): ReturnType<Session["read"]> => {
-    const page = session.read([{ ...range, key }], ALLOWED);
-    // Whoever gives up before it is there does not hear of it.
-    page.catch(() => undefined);
-    return page;
-  };
-  for (let reading = pageFrom(range.key); ;) {
-    const [kvs = []] = await reading;
-    const last = kvs.at(-1);
-    if (last === undefined) return;
-    reading = pageFrom(next(last.key));
-    yield kvs;
   }
 }
 

@@ -16,7 +16,7 @@ import { Keys } from "./session/keys.ts";
 import { standingAsk } from "./claims.ts";
 import { watchCompaction } from "./history.ts";
 import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
-import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
+import { clockOf, fieldsOf, nodeFrom, tagsFrom } from "./session/rows.ts";
 import { lookAround } from "./session/sight.ts";
 import { mark, markWentBack } from "./went-back.ts";
 
@@ -87,11 +87,7 @@ async function poll(
   const [counter, traffic, issuing, ask] = single.map(([kv]) => kv);
   // The changes of an accept are told when it is over.
   const page = record.accepting === undefined ? all : [];
-  const names = page.slice(0, limit).map(({ value }) => value.toString());
-  const rows = await session.read(
-    names.map((name) => ({ key: keys.tag(name), revision: snapshot })),
-    { fenced: "allow" },
-  );
+  const changed = await changedTags(session, page.slice(0, limit), snapshot);
   if (fenced === "") {
     lookAround(etcd, record);
     observeClocks(etcd, nodes, query);
@@ -108,7 +104,7 @@ async function poll(
   return {
     incarnation,
     revision,
-    changed: rows.flatMap((kvs) => kvs.map(({ value }) => tagFrom(value))),
+    ...changed,
     more: page.length > limit,
     behind: lost.map(({ tag }) => tag),
     fenced,
@@ -128,6 +124,22 @@ async function poll(
       },
     ],
   };
+}
+
+/** The tags that a page of changes names, as they were at that revision of etcd. */
+async function changedTags(
+  session: Session,
+  page: readonly KeyValue[],
+  revision: string,
+): Promise<Pick<StoreChanges, "changed" | "next" | "unreadable">> {
+  const keys = page.map(({ value }) => session.keys.tag(value.toString()));
+  const rows = await session.read(
+    keys.map((key) => ({ key, revision })),
+    { fenced: "allow" },
+  );
+  const { tags: changed, unreadable } = tagsFrom(rows.flat());
+  const last = page.at(-1);
+  return { changed, unreadable, next: last === undefined ? undefined : Keys.revisionOf(last) };
 }
 
 /** What an operator should do soon, in words. */

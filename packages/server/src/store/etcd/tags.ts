@@ -1,5 +1,5 @@
 import { countsToFloor } from "@idmint/core/kinds";
-import type { CallArgs, Tag } from "@idmint/core/server";
+import type { CallArgs, Tag, TagPage, UnreadableTag } from "@idmint/core/server";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
   advance,
@@ -14,11 +14,12 @@ import {
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { putAudit } from "./records/audit.ts";
-import type { Op } from "./cluster/protocol.ts";
-import type { Etcd } from "./session/etcd.ts";
+import type { KeyValue, Op } from "./cluster/protocol.ts";
+import type { Etcd, Session } from "./session/etcd.ts";
+import { Keys, next } from "./session/keys.ts";
 import { keptFrom, readRows } from "./session/kept-rows.ts";
 import { endPeriod } from "./periods.ts";
-import { recordFrom, tagFrom, valueOfTag } from "./session/rows.ts";
+import { recordFrom, tagsFrom, valueOfTag } from "./session/rows.ts";
 
 /**
  * One change by an operator.
@@ -112,27 +113,52 @@ export async function getTags(etcd: Etcd, names: readonly string[]): Promise<rea
 export async function listTags(
   etcd: Etcd,
   { afterName, prefix, showDeleted, limit }: CallArgs["listTags"][0],
-): Promise<readonly Tag[]> {
+): Promise<TagPage> {
   return etcd.run(async (session) => {
     const found: Tag[] = [];
-    for (let after = afterName; found.length < limit;) {
-      const kvs = await session.readAll(etcd.keys.tags(after, prefix), limit - found.length);
-      const tags = kvs.map(({ value }) => tagFrom(value));
-      found.push(...tags.filter(({ state }) => showDeleted || state !== "DELETED"));
-      if (kvs.length === 0) break;
-      after = tags.at(-1)?.name ?? "";
+    const unreadable: UnreadableTag[] = [];
+    for (let after = afterName; ;) {
+      const left = limit - found.length - unreadable.length;
+      const kvs = left > 0 ? await session.readAll(etcd.keys.tags(after, prefix), left) : [];
+      const last = kvs.at(-1);
+      if (last === undefined) return { tags: found, unreadable };
+      const page = tagsFrom(kvs);
+      found.push(...page.tags.filter(({ state }) => showDeleted || state !== "DELETED"));
+      unreadable.push(...page.unreadable);
+      after = Keys.lastOf(last);
     }
-    return found;
   });
+}
+
+/** Of all tags, read at once. */
+const PAGE_OF_ALL = 2_000;
+
+/** All tags. The next page is read while one is worked on. */
+export async function* pagesOfTags(
+  session: Session,
+): AsyncGenerator<readonly KeyValue[], void, undefined> {
+  const range = { ...session.keys.tags("", ""), limit: PAGE_OF_ALL };
+  const pageFrom = (key: Buffer): ReturnType<Session["read"]> => {
+    const page = session.read([{ ...range, key }], { fenced: "allow" });
+    // Whoever gives up before it is there does not hear of it.
+    page.catch(() => undefined);
+    return page;
+  };
+  for (let reading = pageFrom(range.key); ;) {
+    const [kvs = []] = await reading;
+    const last = kvs.at(-1);
+    if (last === undefined) return;
+    reading = pageFrom(next(last.key));
+    yield kvs;
+  }
 }
 
 export async function recentTags(etcd: Etcd, limit: number): Promise<readonly string[]> {
   return etcd.run(async (session) => {
     const newest = { ...etcd.keys.tags("", ""), order: "newest", limit } as const;
     const [kvs = []] = await session.read([newest]);
-    const tags = kvs.map(({ value }) => tagFrom(value));
-    return tags
-      .filter((tag) => tag.state !== "DELETED" && countsToFloor(tag.kind))
+    return tagsFrom(kvs)
+      .tags.filter((tag) => tag.state !== "DELETED" && countsToFloor(tag.kind))
       .map(({ name }) => name);
   });
 }

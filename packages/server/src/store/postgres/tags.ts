@@ -6,6 +6,7 @@ import {
   storeUnavailable,
   storeWentBack,
   type Tag,
+  type TagPage,
   type TagSettings,
 } from "@idmint/core/server";
 import { GRANTED } from "../shared/settings.ts";
@@ -24,7 +25,13 @@ import {
 import { assertMembership, type PlacedTag, TagMovedError } from "../shared/placed-tag.ts";
 import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
 import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
-import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
+import {
+  TAG_COLUMNS,
+  tagFromRow,
+  type TagRow,
+  tagsFromRows,
+  valuesOfTag,
+} from "../shared/tag-row.ts";
 import { addAudit } from "./records/audit.ts";
 import type { Connections, Session } from "./connections.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
@@ -244,7 +251,8 @@ export async function getRows(
   connections: Connections,
   names: readonly string[],
 ): Promise<readonly PlacedTag[]> {
-  return readTags(connections, { ...GET, values: [names] });
+  const rows = await readTags(connections, { ...GET, values: [names] });
+  return rows.map(placedFromRow);
 }
 
 export async function getTags(
@@ -258,10 +266,10 @@ export async function getTags(
 export async function listTags(
   connections: Connections,
   query: CallArgs["listTags"][0],
-): Promise<readonly Tag[]> {
+): Promise<TagPage> {
   const { afterName, prefix, showDeleted, limit } = query;
   const values = [afterName, prefix, showDeleted, limit];
-  return (await readTags(connections, { ...LIST, values })).map(({ tag }) => tag);
+  return tagsFromRows(await readTags(connections, { ...LIST, values }));
 }
 
 // The number of a transaction tells how old it is, whatever vacuuming has done to the row.
@@ -290,12 +298,12 @@ type ProvenRow = { readonly fenced: string } & {
 async function readTags(
   connections: Connections,
   statement: { name: string; text: string; values: unknown[] },
-): Promise<readonly PlacedTag[]> {
+): Promise<readonly PlacedRow[]> {
   const rows = await connections.run((session) => session.query<ProvenRow>(statement));
   const [first] = rows;
   if (first === undefined) throw storeWentBack("the store has lost its identity");
   if (first.fenced !== "") throw storeWentBack(first.fenced);
-  return rows.filter(hasTag).map((row) => placedFromRow({ ...row, moving: row.moving === true }));
+  return rows.filter(hasTag).map((row) => ({ ...row, moving: row.moving === true }));
 }
 
 /** Whether an outer join found a tag. */

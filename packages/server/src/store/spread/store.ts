@@ -14,6 +14,7 @@ import {
   type CallArgs,
   type ClaimStore,
   type EndedPeriod,
+  firstOn,
   type GiveBackRequest,
   type Grant,
   type GrantOptions,
@@ -29,6 +30,7 @@ import {
   type StoreChanges,
   storeUnavailable,
   type Tag,
+  type TagPage,
   type Token,
   type TokenList,
   type Traffic,
@@ -219,16 +221,19 @@ export class SpreadStore implements Store {
     return [...found.values()].map(({ tag }) => tag);
   }
 
-  async listTags(query: Parameters<Store["listTags"]>[0]): Promise<readonly Tag[]> {
+  async listTags(query: Parameters<Store["listTags"]>[0]): Promise<TagPage> {
     const pages = await this.#ofAll((store) => store.listTags(query));
     // While a tag arrives it is in two of them.
     const byName = new Map<string, Tag>();
-    for (const tag of pages.flat()) {
+    for (const tag of pages.flatMap(({ tags }) => tags)) {
       const other = byName.get(tag.name);
       if (other === undefined || tag.version > other.version) byName.set(tag.name, tag);
     }
     const tags = [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    return tags.slice(0, query.limit);
+    const unreadable = pages
+      .flatMap((page) => page.unreadable)
+      .toSorted((a, b) => (a.tag < b.tag ? -1 : 1));
+    return firstOn({ tags, unreadable }, query.limit);
   }
 
   async recentTags(limit: number): Promise<readonly string[]> {

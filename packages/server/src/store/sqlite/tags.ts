@@ -1,4 +1,4 @@
-import { type CallArgs, storeWentBack, type Tag } from "@idmint/core/server";
+import { type CallArgs, storeWentBack, type Tag, type TagPage } from "@idmint/core/server";
 import { GRANTED } from "../shared/settings.ts";
 import { tagChanged } from "../shared/records/audit.ts";
 import {
@@ -13,7 +13,13 @@ import {
   type Decision,
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
-import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
+import {
+  TAG_COLUMNS,
+  tagFromRow,
+  type TagRow,
+  tagsFromRows,
+  valuesOfTag,
+} from "../shared/tag-row.ts";
 import { addAudit } from "./records/audit.ts";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
@@ -150,12 +156,11 @@ export function listTags(
   database: Database,
   deadlineMs: number,
   query: CallArgs["listTags"][0],
-): readonly Tag[] {
+): TagPage {
   const { afterName, prefix, showDeleted, limit } = query;
+  const values = [afterName, prefix, prefix, showDeleted ? 1 : 0, limit];
   return readWhole(database, deadlineMs, (transaction) =>
-    transaction
-      .all(LIST, afterName, prefix, prefix, showDeleted ? 1 : 0, limit)
-      .map((row) => tagFromRow(row as unknown as TagRow)),
+    tagsFromRows(transaction.all(LIST, ...values) as unknown as readonly TagRow[]),
   );
 }
 

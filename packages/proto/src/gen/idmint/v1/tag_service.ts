@@ -321,6 +321,11 @@ export interface ListTagsResponse {
   tags: Tag[];
   /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
+  /**
+   * Names of tags whose rows cannot be read, since another hand changed them. They issue nothing. GetTag says why. They count
+   * to page_size.
+   */
+  unreachable: string[];
 }
 
 /** Request of UpdateTag. */
@@ -1158,7 +1163,7 @@ export const ListTagsRequest: MessageFns<ListTagsRequest> = {
 };
 
 function createBaseListTagsResponse(): ListTagsResponse {
-  return { tags: [], nextPageToken: "" };
+  return { tags: [], nextPageToken: "", unreachable: [] };
 }
 
 export const ListTagsResponse: MessageFns<ListTagsResponse> = {
@@ -1168,6 +1173,9 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
     }
     if (message.nextPageToken !== "") {
       writer.uint32(18).string(message.nextPageToken);
+    }
+    for (const v of message.unreachable) {
+      writer.uint32(26).string(v!);
     }
     return writer;
   },
@@ -1201,6 +1209,14 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
             message.nextPageToken = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.unreachable.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1221,6 +1237,9 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
         : isSet(object.next_page_token)
         ? globalThis.String(object.next_page_token)
         : "",
+      unreachable: globalThis.Array.isArray(object?.unreachable)
+        ? object.unreachable.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1232,6 +1251,9 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
     if (message.nextPageToken !== undefined) {
       obj.nextPageToken = message.nextPageToken;
     }
+    if (message.unreachable?.length) {
+      obj.unreachable = message.unreachable;
+    }
     return obj;
   },
 
@@ -1242,6 +1264,7 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
     const message = createBaseListTagsResponse();
     message.tags = object.tags?.map((e) => Tag.fromPartial(e)) || [];
     message.nextPageToken = object.nextPageToken ?? "";
+    message.unreachable = object.unreachable?.map((e) => e) || [];
     return message;
   },
 };

@@ -169,6 +169,11 @@ export class Keys {
     return key.toString().split("/").at(-1) ?? "";
   }
 
+  /** Of a key of `changes`. */
+  static revisionOf(kv: KeyValue): bigint {
+    return BigInt(Keys.lastOf(kv));
+  }
+
   #key(rest: string): Buffer {
     return Buffer.from(this.prefix + rest);
   }

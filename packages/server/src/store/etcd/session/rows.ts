@@ -1,12 +1,18 @@
 // Rows as the values of keys: JSON, its integers as texts.
-import type { NodeRow, Tag, Traffic, Worker } from "@idmint/core/server";
+import type { NodeRow, Tag, TagPage, Traffic, UnreadableTag, Worker } from "@idmint/core/server";
 import {
   NODE_COLUMNS,
   nodeFromRow,
   type NodeTableRow,
   valuesOfNode,
 } from "../../shared/node-row.ts";
-import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../../shared/tag-row.ts";
+import {
+  TAG_COLUMNS,
+  tagFromRow,
+  type TagRow,
+  valuesOfTag,
+  whyUnreadable,
+} from "../../shared/tag-row.ts";
 import {
   TRAFFIC_COLUMNS,
   trafficFromRow,
@@ -21,6 +27,8 @@ import {
 } from "../../shared/worker-pool.ts";
 import { schemaMismatch } from "../../shared/failures.ts";
 import type { StoreRecord } from "../cluster/guard-state.ts";
+import type { KeyValue } from "../cluster/protocol.ts";
+import { Keys } from "./keys.ts";
 
 type Value = bigint | string | null;
 
@@ -58,6 +66,21 @@ export function valueOfTag(tag: Tag): Buffer {
 export function tagFrom(value: Buffer): Tag {
   const row = rowFrom(TAG_COLUMNS, value) as TagRow;
   return tagFromRow({ ...row, redis: String(row.redis) === "1" });
+}
+
+/** Tags of their keys. One that cannot be read keeps no others from being read. */
+export function tagsFrom(kvs: readonly KeyValue[]): TagPage {
+  const tags: Tag[] = [];
+  const unreadable: UnreadableTag[] = [];
+  for (const kv of kvs) {
+    try {
+      tags.push(tagFrom(kv.value));
+    } catch (error) {
+      const tag = Keys.lastOf(kv);
+      unreadable.push({ tag, detail: whyUnreadable(tag, error) });
+    }
+  }
+  return { tags, unreadable };
 }
 
 const WORKER_NAMES = WORKER_COLUMNS.split(", ");
