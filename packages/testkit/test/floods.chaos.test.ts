@@ -39,9 +39,10 @@ function moreMb(flood: FloodName, door: (typeof DOORS)[number], tls: boolean): n
 /**
  * How much longer the other caller waits for half of its answers, at most. Only in a long form: its share of the processor is
  * what the flood's process leaves, and others that run beside it. Floods of many connections are not judged by it: each of
- * these has its turn, and another caller waits for all of them.
+ * these has its turn, and another caller waits for all of them. The door of grpc-js makes objects of every header before it can
+ * refuse them: with huge metadata the other caller waits 70 to 280 ms for half of its answers.
  */
-const SLOWER = 200;
+const SLOWER: Readonly<Record<(typeof DOORS)[number], number>> = { fast: 200, "grpc-js": 500 };
 
 interface Told {
   readonly calls: number;
@@ -82,7 +83,7 @@ async function withstand(
     `it answers as before ${flood}`,
     async () => {
       const ms = await victim.call();
-      return ms !== undefined && ms < Math.max(AS_BEFORE_MS, SLOWER * quiet.p50);
+      return ms !== undefined && ms < Math.max(AS_BEFORE_MS, SLOWER[door] * quiet.p50);
     },
     { withinMs: 60_000 },
   );
@@ -101,7 +102,7 @@ async function withstand(
   expect(more, figures).toBeLessThanOrEqual(moreMb(flood, door, tls));
   const { ofFast: isOfMany = false }: Flood = FLOODS[flood];
   if (isLong && !isOfMany)
-    expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER);
+    expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER[door]);
 }
 
 /** A long form floods both doors, a short one that of this file. */
