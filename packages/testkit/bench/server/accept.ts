@@ -22,6 +22,7 @@ import { Subject } from "../lib/process.ts";
 import { type Idmint, script, startIdmint } from "../lib/servers.ts";
 
 const TIMEOUT_MS = 300_000;
+const LEAST_RAISED = 0.9;
 const PREFIX = "many-";
 const ROOT = "/bench/";
 
@@ -66,7 +67,11 @@ async function run(name: StoreName, effort: Effort): Promise<readonly Figure[]> 
   await using many = await serving(full, tags, effort);
   const before = many.subject.rssBytes;
   const results = await interleaved(effort, {
-    many: () => acceptOnce(full, many, tags),
+    many: async () => {
+      const accepted = await acceptOnce(full, many, tags);
+      effort.say(`  ${title}: ${accepted.seconds.toFixed(1)} s`);
+      return accepted;
+    },
     one: () => acceptOnce(few, one, 1),
   });
   const text = `idmint store accept of ${tags.toLocaleString("en-US")} tags, ${title}`;
@@ -154,7 +159,9 @@ async function acceptOnce(
   const output = await accepting.toEnd(TIMEOUT_MS);
   const seconds = (performance.now() - begin) / 1_000;
   const serverCpu = idmint.subject.cpuSeconds - cpuBefore;
-  if (!output.includes(`"raisedTags":${tags},`) || !output.includes('"told":"all"')) {
+  // After the accept before, the server may still raise floors that it finds too low by itself.
+  const raised = Number(/"raisedTags":(\d+),/u.exec(output)?.[1]);
+  if (!(raised >= LEAST_RAISED * tags) || !output.includes('"told":"all"')) {
     throw new Error(`the server did not say all that it was granted:\n${output}`);
   }
   await until("it issues again", () => idmint.api.id(`${PREFIX}0`).then(Boolean), {
