@@ -11,7 +11,7 @@ import { refuseUnsafeSettings } from "./grant.ts";
 import { STANDING_ASK } from "./records/claims.ts";
 import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
 import { trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
-import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
+import { proof, STORE_COLUMNS, TAG_IS_OURS } from "./identity.ts";
 import { historyOf, type Local, markBehind } from "./hosts/own-row.ts";
 import { NODE_TYPES, NODES_AS_JSON, renewalOf, TRAFFIC_AS_JSON } from "./nodes.ts";
 import { hasTag } from "./tags.ts";
@@ -25,7 +25,7 @@ const EXPECTED = ["renewals", "history", "may make"];
  * of servers are wanted, the renewal of this one's, and what its row must be for that.
  */
 const CHANGES = {
-  name: "idmint-changes-3",
+  name: "idmint-changes-4",
   text: `WITH ${proof("$5::text[]")}, ${renewalOf(
     NODE_TYPES.map((type, at) => `$${at + FIRST}::${type}`),
     EXPECTED.map((_, at) => `$${at + FIRST + NODE_TYPES.length}`),
@@ -33,7 +33,7 @@ const CHANGES = {
   SELECT * FROM idmint.tag WHERE revision > $1 AND (moved_to IS NULL OR moving)
   ORDER BY revision LIMIT $4
 )
-SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_names') AS standby_names, ARRAY (
+SELECT ${STORE_COLUMNS}, p.fenced, p.unsafe, s.standbys, current_setting('synchronous_standby_names') AS standby_names, ARRAY (
     SELECT w.name || CASE WHEN NOT ${TAG_IS_OURS} THEN '~' ELSE '' END FROM unnest($2::text[], $3::bigint[]) AS w (name, version)
     LEFT JOIN idmint.tag AS t ON t.name = w.name
     WHERE t.name IS NULL OR NOT ${TAG_IS_OURS} OR t.moved_to IS NULL AND t.version < w.version

@@ -13,12 +13,12 @@ import { Connections, type Session } from "./connections.ts";
 import { findFaults } from "./faults/faults.ts";
 import { findHolders, horizonFindings } from "./faults/horizon.ts";
 import { isPooled, MIN_TO_FIND_POOLER, POOLER } from "./faults/pooler.ts";
-import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
+import { onlyStore, PRESENT_IDENTITY, proof, STORE_COLUMNS, TAG_IS_OURS } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
 const STATUS = `WITH ${proof(`'{${onlyStore(undefined)}}'::text[]`)}
-SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
+SELECT ${STORE_COLUMNS}, ${PRESENT_IDENTITY} AS present, p.fenced, p.unsafe,
   s.standbys, (SELECT count(*) FROM idmint.tag) AS tags
 FROM idmint.store AS s CROSS JOIN proof AS p`;
 
