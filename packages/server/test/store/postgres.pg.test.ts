@@ -14,9 +14,14 @@ import {
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { emptied } from "./emptied.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
-storeSuite("postgres", postgresHarness);
+const ofSuite = async () => {
+  const harness = await postgresHarness();
+  return { ...harness, databases: [harness.database] };
+};
+storeSuite("postgres", emptied(ofSuite));
 
 async function withStore(
   work: (store: Store, harness: PostgresHarness) => Promise<void>,

@@ -1,5 +1,10 @@
 // A store in several databases of a real PostgreSQL.
 import { storeSuite } from "@idmint/testkit/store-suite";
+import { emptied } from "./emptied.ts";
 import { spreadHarness } from "./harness.ts";
 
-storeSuite("spread", () => spreadHarness());
+const ofSuite = async () => {
+  const harness = await spreadHarness();
+  return { ...harness, databases: [...harness.databases.values()] };
+};
+storeSuite("spread", emptied(ofSuite));
