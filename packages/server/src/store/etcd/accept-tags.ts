@@ -15,19 +15,27 @@ import { schemaMismatch } from "../shared/failures.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Said } from "./claims.ts";
-import type { Compare, Op, Range } from "./cluster/protocol.ts";
+import type { Compare, KeyValue, Op, Range } from "./cluster/protocol.ts";
 import { endPeriod, positionOf } from "./periods.ts";
-import { MAX_OPS, type Session } from "./session/etcd.ts";
-import { next } from "./session/keys.ts";
-import { inLanes } from "./session/lanes.ts";
-import { tagFrom, valueOfTag } from "./session/rows.ts";
-import { pagesOfTags, recordChange } from "./tags.ts";
+import type { Session } from "./session/etcd.ts";
+import { Keys, next } from "./session/keys.ts";
+import { inLanes, partsOf } from "./session/lanes.ts";
+import { tagFrom, valueOfPack, valueOfTag } from "./session/rows.ts";
+import { pagesOfTags } from "./tags.ts";
 
 const ALLOWED = { fenced: "allow" } as const;
 
 /** Keys that are removed at once: etcd does nothing else meanwhile. */
 const REMOVED = 5_000;
 const MAX_NAMED = 5;
+/** Most tags of one transaction, and of one within that; etcd takes 128 operations less those around them. */
+const MAX_TOGETHER = 1_000;
+const MAX_WITHIN = 50;
+/** Most bytes of keys and rows of one transaction; etcd takes 1.5 MiB with all that is around them. */
+const MAX_BYTES = 512 * 1_024;
+
+/** The key `store` as this accept closed it. */
+export type Closing = Extract<Compare, { readonly modRevision: string }>;
 
 /** How tags are raised. */
 export interface Raise {
@@ -42,9 +50,9 @@ export async function check(session: Session, how: Raise): Promise<void> {
   const spoiled: string[] = [];
   const lost = new Set(how.claims.keys());
   for await (const kvs of pagesOfTags(session)) {
-    for (const { key, value } of kvs) {
-      const old = readable(value);
-      if (old === undefined) spoiled.push(String(key));
+    for (const kv of kvs) {
+      const old = readable(kv);
+      if (old === undefined) spoiled.push(String(kv.key));
       else if (lost.delete(old.name)) claimed(old, how);
     }
     if (spoiled.length >= MAX_NAMED) break;
@@ -59,9 +67,11 @@ export async function check(session: Session, how: Raise): Promise<void> {
   );
 }
 
-function readable(value: Buffer): Tag | undefined {
+/** The row of a key; one of another tag, which somebody copied, is none. */
+function readable(kv: KeyValue): Tag | undefined {
   try {
-    return tagFrom(value);
+    const tag = tagFrom(kv.value);
+    return tag.name === Keys.lastOf(kv) ? tag : undefined;
   } catch {
     return undefined;
   }
@@ -75,77 +85,101 @@ export function another(): Error {
 type Taken = Omit<TakenClaims, "claimants"> & { readonly tags: number };
 
 /**
- * Raises the floors of all tags, and makes those that the store has lost. `closed` holds while this accept has the store for itself.
- * `before`: the store's revision before. Each tag takes one of its own, so that a poll can page through all of them; places of
- * earlier changes go at the end.
+ * Raises the floors of all tags, and makes those that the store has lost. `closed`: the transaction that gave this accept the store
+ * for itself. `before`: the store's revision before. Each tag takes one of its own, so that a poll can page through all of them.
+ *
+ * INVARIANTS
+ * - A transaction writes tags only while the store is closed by this accept, and only if nobody wrote any key among theirs since then:
+ *   neither another accept nor a hand. All of it is done then, or nothing.
+ * - Whoever polls after this accept finds the places of its changes alone. Packs of an accept before it, also of one that was
+ *   interrupted and counted from the same revision, go before the first is written; other places at the end.
  */
 export async function raiseAll(
   session: Session,
-  closed: Compare,
+  closed: Closing,
   { before, ...how }: Raise & { readonly before: bigint },
 ): Promise<Taken> {
   const { keys } = session;
   const lost = new Set(how.claims.keys());
   let tags = 0;
   const tally = new ClaimTally();
+  await removeAll(session, closed, keys.packs(-1n));
   for await (const kvs of pagesOfTags(session)) {
-    const changes = kvs.map(({ key, value, modRevision }): TagChange => {
+    const changes = kvs.map(({ value }): TagChange => {
       const old = tagFrom(value);
       lost.delete(old.name);
       const { row, missing } = claimed(old, how);
       tally.claimed(old.name, missing);
-      return {
-        compare: { key, modRevision },
-        ops: changeOf(session, old, row, how, before + BigInt(++tags)),
-      };
+      return changeOf(session, old, row, how, before + BigInt(++tags));
     });
-    await writeAll(session, closed, changes);
+    await writeAll(session, changes, MAX_TOGETHER, (part) => {
+      const [{ key }, last] = [part[0] as TagChange, part.at(-1) as TagChange];
+      return [closed, { key, rangeEnd: next(last.key), writtenBefore: closed.modRevision }];
+    });
   }
-  const made = [...lost].map((name): TagChange => {
-    const compare = { key: keys.tag(name), modRevision: "0" };
-    const row = lostRow(name, how);
-    return { compare, ops: changeOf(session, undefined, row, how, before + BigInt(++tags)) };
-  });
-  await writeAll(session, closed, made);
-  await removeAll(session, closed, { ...keys.changes(-1n), rangeEnd: keys.change(before + 1n) });
-  // Of an accept that was interrupted, and wrote more.
-  await removeAll(session, closed, keys.changes(before + BigInt(tags)));
+  const made = [...lost].map((name) =>
+    changeOf(session, undefined, lostRow(name, how), how, before + BigInt(++tags)),
+  );
+  await writeAll(session, made, MAX_WITHIN, (part) => [
+    closed,
+    ...part.map(({ key }) => ({ key, modRevision: "0" })),
+  ]);
+  await removeAll(session, closed, keys.changes(-1n));
   return { ...tally.taken, tags, lost: lost.size };
 }
 
-/** What is written of one tag, over the key as it was read. */
+/** What is written of one tag. */
 interface TagChange {
-  readonly compare: Compare;
+  readonly name: string;
+  readonly key: Buffer;
+  readonly revision: bigint;
   readonly ops: readonly Op[];
 }
 
 async function writeAll(
   session: Session,
-  closed: Compare,
   changes: readonly TagChange[],
+  most: number,
+  compareOf: (part: readonly TagChange[]) => readonly Compare[],
 ): Promise<void> {
-  await inLanes(inTransactions(changes), (part) => {
-    const compare = [closed, ...part.map(({ compare: its }) => its)];
-    return write(
-      session,
-      compare,
-      part.flatMap(({ ops }) => ops),
-    );
-  });
+  await inLanes(inTransactions(changes, most), (part) =>
+    write(session, compareOf(part), opsOf(session, part)),
+  );
 }
 
-function inTransactions(changes: readonly TagChange[]): (readonly TagChange[])[] {
+function inTransactions(
+  changes: readonly TagChange[],
+  most: number,
+): readonly (readonly TagChange[])[] {
   const parts: TagChange[][] = [];
   let room = 0;
   for (const change of changes) {
-    room -= change.ops.length;
-    if (room < 0) {
-      parts.push([]);
-      room = MAX_OPS - change.ops.length;
+    room -= bytesOf(change);
+    const part = parts.at(-1);
+    if (part === undefined || part.length === most || room < 0) {
+      parts.push([change]);
+      room = MAX_BYTES - bytesOf(change);
+    } else {
+      part.push(change);
     }
-    parts.at(-1)?.push(change);
   }
   return parts;
+}
+
+/** About as many as it takes, with its place in a pack. */
+function bytesOf({ name, ops }: TagChange): number {
+  const puts = ops.map((op) => ("put" in op ? op.put.key.length + op.put.value.length : 0));
+  return puts.reduce((sum, bytes) => sum + bytes, name.length);
+}
+
+function opsOf({ keys }: Session, part: readonly TagChange[]): readonly Op[] {
+  const all = part.flatMap(({ ops }) => ops);
+  const within = partsOf(all, MAX_WITHIN).map((success) => {
+    return { txn: { compare: [], success, failure: [] } };
+  });
+  const { revision } = part.at(-1) as TagChange;
+  const value = valueOfPack(part.map(({ name }) => name));
+  return [...within, { put: { key: keys.pack(revision), value } }];
 }
 
 async function removeAll(session: Session, closed: Compare, range: Range): Promise<void> {
@@ -199,7 +233,7 @@ function changeOf(
   row: Tag,
   { gap, nowMs }: Raise,
   revision: bigint,
-): Op[] {
+): TagChange {
   const seconds = BigInt(Math.floor(nowMs / 1_000));
   const { ceiling, otherPeriods } = row;
   const above = (last: bigint): bigint => (gap < ceiling - last ? last + gap : ceiling);
@@ -219,10 +253,8 @@ function changeOf(
     updatedAtMs: nowMs,
   };
   const hasEnded = old !== undefined && turnAt(old, nowMs)?.hasEnded === true;
-  return [
-    { put: { key: session.keys.tag(tag.name), value: valueOfTag(tag) } },
-    // That of the change before goes at the end.
-    ...recordChange(session.etcd, undefined, tag),
-    ...(hasEnded ? endPeriod(session, old, nowMs) : []),
-  ];
+  const key = session.keys.tag(tag.name);
+  const ended = hasEnded ? endPeriod(session, old, nowMs) : [];
+  const ops = [{ put: { key, value: valueOfTag(tag) } }, ...ended];
+  return { name: tag.name, key, revision, ops };
 }

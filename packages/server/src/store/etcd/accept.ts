@@ -7,7 +7,7 @@ import {
 } from "@idmint/core/server";
 import { ACCEPT_TIMEOUT_MS } from "../shared/config.ts";
 import { storeAccepted } from "../shared/records/audit.ts";
-import { another, check, type Raise, raiseAll } from "./accept-tags.ts";
+import { another, check, type Closing, type Raise, raiseAll } from "./accept-tags.ts";
 import { endOfAsk, NOTHING_SAID, readClaims, type Said } from "./claims.ts";
 import { putAudit } from "./records/audit.ts";
 import type { StoreRecord } from "./cluster/guard-state.ts";
@@ -136,7 +136,7 @@ async function writeRecord(
   return answers[0]?.txn?.succeeded === true ? { record, modRevision: revision } : undefined;
 }
 
-function compareOf({ keys }: Session, { modRevision }: Pick<Closed, "modRevision">): Compare {
+function compareOf({ keys }: Session, { modRevision }: Pick<Closed, "modRevision">): Closing {
   return { key: keys.one("store"), modRevision };
 }
 

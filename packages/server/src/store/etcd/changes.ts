@@ -13,6 +13,7 @@ import { otherPeriodsFrom } from "../shared/period.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
 import type { Standing } from "./session/proof.ts";
 import { Keys } from "./session/keys.ts";
+import { MAX_PACKS, type Place, placesOf } from "./session/places.ts";
 import { standingAsk } from "./claims.ts";
 import { watchCompaction } from "./history.ts";
 import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
@@ -77,17 +78,23 @@ async function poll(
     session.deadlineMs,
     [
       { range: { ...keys.changes(since), limit: limit + 1 } },
+      { range: { ...keys.packs(since), limit: MAX_PACKS + 1 } },
       { range: { ...keys.nodes(), limit: MAX_NODES + 1 } },
       ...READ.map((name) => ({ range: { key: keys.one(name) } })),
     ],
     { effect: "any", fenced: "allow", prove: true },
   );
   const { record, fenced } = standing;
-  const [all = [], nodes = [], ...single] = answers.map(({ range }) => range?.kvs ?? []);
-  const [counter, traffic, issuing, ask] = single.map(([kv]) => kv);
+  const [single = [], packs = [], nodes = [], ...others] = answers.map(
+    ({ range }) => range?.kvs ?? [],
+  );
+  const [counter, traffic, issuing, ask] = others.map(([kv]) => kv);
   // The changes of an accept are told when it is over.
-  const page = record.accepting === undefined ? all : [];
-  const changed = await changedTags(session, page.slice(0, limit), snapshot);
+  const { places, more } =
+    record.accepting === undefined
+      ? placesOf({ since, limit, changes: single, packs })
+      : { places: [], more: false };
+  const changed = await changedTags(session, places, snapshot);
   if (fenced === "") {
     lookAround(etcd, record);
     observeClocks(etcd, nodes, query);
@@ -105,7 +112,7 @@ async function poll(
     incarnation,
     revision,
     ...changed,
-    more: page.length > limit,
+    more,
     behind: lost.map(({ tag }) => tag),
     fenced,
     warning: fenced === "" ? await warningOf(session) : "",
@@ -126,20 +133,35 @@ async function poll(
   };
 }
 
-/** The tags that a page of changes names, as they were at that revision of etcd. */
+/**
+ * The tags that a page of changes names, as they were at that revision of etcd. Of a pack those that have changed since are told by
+ * their later change.
+ */
 async function changedTags(
   session: Session,
-  page: readonly KeyValue[],
+  places: readonly Place[],
   revision: string,
 ): Promise<Pick<StoreChanges, "changed" | "next" | "unreadable">> {
-  const keys = page.map(({ value }) => session.keys.tag(value.toString()));
   const rows = await session.read(
-    keys.map((key) => ({ key, revision })),
+    places.map(({ tag }) => ({ key: session.keys.tag(tag), revision })),
     { fenced: "allow" },
   );
-  const { tags: changed, unreadable } = tagsFrom(rows.flat());
-  const last = page.at(-1);
-  return { changed, unreadable, next: last === undefined ? undefined : Keys.revisionOf(last) };
+  const kvs = places.flatMap((place, at) => {
+    const [kv] = rows[at] ?? [];
+    return kv === undefined || hasChangedSince(place, kv) ? [] : [kv];
+  });
+  const { tags: changed, unreadable } = tagsFrom(kvs);
+  return { changed, unreadable, next: places.at(-1)?.revision };
+}
+
+function hasChangedSince({ isPacked, revision }: Place, { value }: KeyValue): boolean {
+  if (!isPacked) return false;
+  try {
+    return BigInt(fieldsOf(value)["revision"] ?? "0") > revision;
+  } catch {
+    // It is told that it cannot be read.
+    return false;
+  }
 }
 
 /** What an operator should do soon, in words. */

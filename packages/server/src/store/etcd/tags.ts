@@ -66,10 +66,10 @@ async function change(etcd: Etcd, wanted: TagChanging): Promise<Decision> {
   );
 }
 
-/** Puts a tag's change in its place among all changes. */
-export function recordChange({ keys }: Etcd, old: Tag | undefined, tag: Tag): Op[] {
+/** Puts a tag's change in its place among all changes. That in a pack stays, and polls pass it over. */
+function recordChange({ keys }: Etcd, old: Tag | undefined, tag: Tag): Op[] {
   const put = { key: keys.change(tag.revision), value: Buffer.from(tag.name) };
-  // It stays in its place when an accept that was interrupted is made again.
+  // One operation of a transaction for a key. The counter may have been set back by hand.
   const isMoved = old !== undefined && old.revision !== tag.revision;
   return [...(isMoved ? [{ remove: { key: keys.change(old.revision) } }] : []), { put }];
 }

@@ -1,6 +1,5 @@
 // A cluster set back, under servers that run and for one that starts.
 import type { Store } from "@idmint/core/server";
-import { setTimeout as pause } from "node:timers/promises";
 import { EtcdCluster } from "@idmint/testkit/etcd";
 import {
   granted,
@@ -12,9 +11,9 @@ import {
   settingsOf,
   snowflakeOf,
 } from "@idmint/testkit/store-suite";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
-import { Etcd, Session } from "../../../src/store/etcd/session/etcd.ts";
+import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
 import { markWentBack } from "../../../src/store/etcd/went-back.ts";
 import { Poller } from "../poller.ts";
 import { copyOf, type EtcdHarness, etcdHarness } from "./harness.ts";
@@ -296,27 +295,6 @@ test("leases of a lost history are never renewed, nor their time given again", a
   await store.close();
 });
 
-/** Every transaction of a store is made by `how`, until mocks are restored. */
-function writingBy(
-  how: (
-    write: () => ReturnType<Session["write"]>,
-    ops: Parameters<Session["write"]>[0],
-  ) => ReturnType<Session["write"]>,
-): void {
-  // oxlint-disable-next-line typescript/unbound-method
-  const { write } = Session.prototype;
-  vi.spyOn(Session.prototype, "write").mockImplementation(function (this: Session, ...args) {
-    return how(() => write.apply(this, args), args[0]);
-  });
-}
-
-function removesRange(ops: Parameters<Session["write"]>[0]): boolean {
-  return ops.some(
-    (op) =>
-      "txn" in op && op.txn.success.some((its) => "remove" in its && "rangeEnd" in its.remove),
-  );
-}
-
 test("an accept that was interrupted leaves the store closed until it is made again", async () => {
   await withScene(
     async () => undefined,
@@ -331,58 +309,6 @@ test("an accept that was interrupted leaves the store closed until it is made ag
       expect((await granted(running, "t")).base).toBe(116n);
     },
   );
-});
-
-test("an accept of many tags tells each change once, in their order, also one that was made again", async () => {
-  await using cluster = await EtcdCluster.start();
-  const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
-  const { prefix } = harness.config;
-  const store = await harness.open();
-  const names = Array.from({ length: 130 }, (_, i) => `t${String(i).padStart(3, "0")}`);
-  for (const name of names) await store.createTag(settingsOf(name));
-  const places = async () =>
-    (await harness.gateway.under(`${prefix}change/`)).map(({ value }) => value);
-  const told = async (): Promise<readonly string[]> => {
-    const all: string[] = [];
-    for (let since = 130n; ;) {
-      const { changed, more, revision } = await store.changes({ since, watched: [], limit: 50 });
-      all.push(...changed.map(({ name }) => name));
-      since = changed.at(-1)?.revision ?? since;
-      if (!more) {
-        expect(since).toBe(revision);
-        return all;
-      }
-    }
-  };
-  // All tags are written, and places of earlier changes are still there.
-  let writes = 0;
-  writingBy(async (write, ops) => {
-    if (writes++ > 0 && removesRange(ops)) throw new Error("interrupted");
-    return write();
-  });
-  await expect(store.accept(7n)).rejects.toThrow("the store failed");
-  vi.restoreAllMocks();
-  expect(await places()).toHaveLength(260);
-  // It had places for more tags than there are now.
-  for (const name of names.splice(-3)) await harness.gateway.remove(`${prefix}tag/${name}`);
-  expect(await store.accept(7n)).toEqual({ tags: 127 });
-  expect(await told()).toEqual(names);
-  expect(await places()).toEqual(names);
-  await store.close();
-});
-
-test("an accept has a time of its own, so that the handle of a server leaves no store closed", async () => {
-  const harness = await etcdHarness({ timeoutMs: 2_000 });
-  const store = await harness.open();
-  await store.createTag(settingsOf("t"));
-  writingBy(async (write) => {
-    await pause(1_200);
-    return write();
-  });
-  expect(await store.accept(7n)).toEqual({ tags: 1 });
-  vi.restoreAllMocks();
-  expect((await granted(store, "t")).base).toBe(8n);
-  await store.close();
 });
 
 test("a tag's key with garbage refuses that tag, and an accept names it before it closes the store", async () => {

@@ -45,7 +45,14 @@ export type Compare =
       /** 0 for a key that is not there. */
       readonly modRevision: Int;
     }
-  | { readonly key: Buffer; readonly value: Buffer };
+  | { readonly key: Buffer; readonly value: Buffer }
+  | {
+      readonly key: Buffer;
+      /** First key that is not meant. */
+      readonly rangeEnd: Buffer;
+      /** All keys that are there were written last at an earlier revision. */
+      readonly writtenBefore: Int;
+    };
 
 interface Put {
   readonly key: Buffer;
@@ -164,12 +171,15 @@ const MESSAGES: Readonly<Record<string, Fields>> = {
   },
   Put: { key: ["bytes", 1], value: ["bytes", 2], lease: ["int64", 3] },
   Removal: { key: ["bytes", 1], rangeEnd: ["bytes", 2] },
-  // Of the comparisons only “is equal” is used, which is result 0: of the last change's revision, target 2, or the value, 3.
+  // Of the comparisons “is equal” is used, which is result 0, and “is less”, 2: of the last change's revision, target 2, or of the
+  // value, 3.
   Compare: {
+    result: ["int32", 1],
     target: ["int32", 2],
     key: ["bytes", 3],
     modRevision: ["int64", 6],
     value: ["bytes", 7],
+    rangeEnd: ["bytes", 64],
   },
   Op: { range: ["Range", 1], put: ["Put", 2], remove: ["Removal", 3], txn: ["Txn", 4] },
   OpAnswer: { range: ["RangeAnswer", 1], txn: ["TxnAnswer", 4] },
@@ -283,10 +293,17 @@ function rangeOnWire({ order, ...range }: Range): object {
 
 function txnOnWire({ compare, success, failure }: Txn): object {
   return {
-    compare: compare.map((each) => ({ target: "value" in each ? 3 : 2, ...each })),
+    compare: compare.map(compareOnWire),
     success: success.map(opOnWire),
     failure: failure.map(opOnWire),
   };
+}
+
+function compareOnWire(compare: Compare): object {
+  if ("value" in compare) return { target: 3, ...compare };
+  if ("modRevision" in compare) return { target: 2, ...compare };
+  const { writtenBefore, ...range } = compare;
+  return { target: 2, result: 2, modRevision: writtenBefore, ...range };
 }
 
 function opOnWire(op: Op): object {

@@ -17,6 +17,7 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `history` | a revision of etcd and when it was the present one, to see whether etcd forgets old ones |
  * | `tag/NAME` | a row, without the columns that are null |
  * | `change/REVISION` | the name of the tag whose last change has this revision |
+ * | `pack/REVISION` | names of tags that an accept changed, with slashes between them: up to this revision, one for each |
  * | `period/TAG/START` | an ended period |
  * | `worker/TAG/DATA_CENTER/ID` | a worker id that was leased |
  * | `instance/TAG/DATA_CENTER/INSTANCE` | the worker id that the instance leased last |
@@ -60,6 +61,11 @@ export class Keys {
 
   change(revision: bigint): Buffer {
     return this.#key(`change/${digits(revision)}`);
+  }
+
+  /** The changes of an accept up to a revision, in one key. */
+  pack(revision: bigint): Buffer {
+    return this.#key(`pack/${digits(revision)}`);
   }
 
   period(tag: string, start: string): Buffer {
@@ -133,6 +139,11 @@ export class Keys {
     return { key: this.change(since + 1n), rangeEnd: this.#key("change0") };
   }
 
+  /** The packs with changes after a revision. */
+  packs(since: bigint): Range {
+    return { key: this.pack(since + 1n), rangeEnd: this.#key("pack0") };
+  }
+
   /** The periods of a tag that began before `before`; empty: all. */
   periods(tag: string, before: string): Range {
     const rangeEnd = before === "" ? this.#key(`period/${tag}0`) : this.period(tag, before);
@@ -169,7 +180,7 @@ export class Keys {
     return key.toString().split("/").at(-1) ?? "";
   }
 
-  /** Of a key of `changes`. */
+  /** Of a key of `changes` or `packs`. */
   static revisionOf(kv: KeyValue): bigint {
     return BigInt(Keys.lastOf(kv));
   }

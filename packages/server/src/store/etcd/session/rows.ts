@@ -83,6 +83,17 @@ export function tagsFrom(kvs: readonly KeyValue[]): TagPage {
   return { tags, unreadable };
 }
 
+/** Names of tags have no slash. */
+const BETWEEN_NAMES = "/";
+
+export function valueOfPack(names: readonly string[]): Buffer {
+  return Buffer.from(names.join(BETWEEN_NAMES));
+}
+
+export function namesFrom(value: Buffer): readonly string[] {
+  return value.toString().split(BETWEEN_NAMES);
+}
+
 const WORKER_NAMES = WORKER_COLUMNS.split(", ");
 
 export function valueOfWorker(row: Worker): Buffer {
