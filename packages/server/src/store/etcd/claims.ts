@@ -8,9 +8,9 @@ import {
   type Hearing,
   storeUnavailable,
 } from "@idmint/core/server";
-import type { Compare, KeyValue, Op } from "./cluster/protocol.ts";
+import type { Compare, KeyValue, Op, Range } from "./cluster/protocol.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
-import { type Keys, next } from "./session/keys.ts";
+import { Keys, next } from "./session/keys.ts";
 import { fieldsOf, nodeFrom } from "./session/rows.ts";
 
 /**
@@ -78,14 +78,22 @@ export async function claim(
   return etcd.run(async (session) => {
     const own = keys.claimant(claimant.id);
     const its = keys.claim(claimant.id, page);
-    const ranges = [{ key: keys.one("ask") }, { key: own }, { key: its }];
-    const [[ask] = [], [known] = [], [earlier] = []] = await session.read(ranges, ALLOWED);
+    const span = spanOf(keys, claims);
+    const ranges = [{ key: keys.one("ask") }, { key: own }, { key: its }, span];
+    const [[ask] = [], [known] = [], [earlier] = [], near = []] = await session.read(
+      ranges,
+      ALLOWED,
+    );
     const standing = standingAsk(ask);
     if (ask === undefined || standing?.nonce !== nonce) return "not-asked";
     const heard = new Map<string, Claim[]>();
     // The same page as it was heard before, which a server that runs again under its row does not know.
     for (const one of earlier === undefined ? [] : claimsFrom(earlier.value)) addTo(heard, one);
-    for (const one of await aboveFloors(session, claims)) addTo(heard, one);
+    const rows =
+      near.length < span.limit
+        ? rowsByTag(near)
+        : await readTags(session, new Set(claims.map(({ tag }) => tag)));
+    for (const one of claims) if (!isBelow(rows.get(one.tag), one)) addTo(heard, one);
     const before = known === undefined ? undefined : claimantFrom(known.value);
     const pages = Math.max(before?.pages ?? 0, page + 1);
     const hasSpoken = isLast || before?.hasSpoken === true;
@@ -184,16 +192,31 @@ function addTo(claims: Map<string, Claim[]>, claim: Claim): void {
   else if (known.last < claim.last) its[at] = claim;
 }
 
-/** Claims that would raise something. */
-async function aboveFloors(session: Session, claims: readonly Claim[]): Promise<readonly Claim[]> {
-  const rows = await session.read(
-    claims.map(({ tag }) => ({ key: session.keys.tag(tag) })),
-    ALLOWED,
-  );
-  return claims.filter(({ period, last }, at) => !isBelow(rows[at]?.[0], period, last));
+/** How many tags are read for one that a page names, at most, before those are read one by one. */
+const SPARSE = 2;
+
+/** The tags from the first that a page names to the last: a server was granted ids of most of them, as a rule. */
+function spanOf(keys: Keys, claims: readonly Claim[]): Range & { readonly limit: number } {
+  const names = claims.map(({ tag }) => tag).toSorted();
+  const [first = ""] = names;
+  const rangeEnd = next(keys.tag(names.at(-1) ?? ""));
+  return { key: keys.tag(first), rangeEnd, limit: SPARSE * names.length + 1 };
 }
 
-function isBelow(kv: KeyValue | undefined, period: string, last: bigint): boolean {
+async function readTags(
+  session: Session,
+  names: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, KeyValue>> {
+  const ranges = [...names].map((name) => ({ key: session.keys.tag(name) }));
+  return rowsByTag((await session.read(ranges, ALLOWED)).flat());
+}
+
+function rowsByTag(kvs: readonly KeyValue[]): ReadonlyMap<string, KeyValue> {
+  return new Map(kvs.map((kv) => [Keys.lastOf(kv), kv]));
+}
+
+/** Whether a claim would raise nothing. */
+function isBelow(kv: KeyValue | undefined, { period, last }: Claim): boolean {
   if (kv === undefined) return false;
   try {
     const { period_start: start = "", floor = "0" } = fieldsOf(kv.value);

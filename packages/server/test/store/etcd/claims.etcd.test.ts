@@ -1,6 +1,6 @@
 // What an accept makes of claims where it is several transactions; the suite of stores has the rest.
 import { randomUUID } from "node:crypto";
-import { acceptAsking, type AcceptReport, type Store } from "@idmint/core/server";
+import { acceptAsking, type AcceptReport, type Claim, type Store } from "@idmint/core/server";
 import { granted, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { storeStatus } from "../../../src/store/open-store.ts";
@@ -37,6 +37,10 @@ function accepting(store: Store, gap: bigint): Promise<AcceptReport> {
     },
   };
   return acceptAsking({ store, clock, timers, nonce: randomUUID(), times: TIMES }, { gap });
+}
+
+function claimOf(tag: string, last: bigint): Claim {
+  return { tag, period: "", last };
 }
 
 async function take(store: Store, nonce: string) {
@@ -82,6 +86,37 @@ test("what is claimed after an accept has read claims, and before it begins, is 
   const { claims } = await take(operator, "a").finally(() => vi.restoreAllMocks());
   expect(claims).toMatchObject({ raised: 1, claimants: [{ hasSpoken: true }] });
   expect((await granted(operator, "t")).base).toBe(51n);
+});
+
+test("claims below floors are not kept, whether a page names most of the tags or few", async () => {
+  const harness = await etcdHarness();
+  const operator = await opened(harness);
+  const names = Array.from({ length: 20 }, (_, at) => `t${String(at).padStart(2, "0")}`);
+  for (const name of names) await operator.createTag(settingsOf(name));
+  for (const name of names) await granted(operator, name);
+  await operator.askForClaims("a", ASK_MS);
+  const claimant = { id: "s", instance: "s", address: "", sinceMs: 0, isWhole: true };
+  const pages = [
+    [claimOf("t00", 10n), claimOf("t01", 11n), claimOf("t02", 9n)],
+    [claimOf("t19", 10n), claimOf("t05", 11n)],
+    [claimOf("t10", 11n), claimOf("gone", 1n), claimOf("zz", 2n)],
+    [],
+  ];
+  for (const [page, claims] of pages.entries()) {
+    const isLast = page === pages.length - 1;
+    expect(await operator.claim({ nonce: "a", claimant, claims, page, isLast })).toBe("heard");
+  }
+  const kept = await harness.gateway.under(`${harness.config.prefix}claim/`);
+  expect(kept.map(({ value }) => JSON.parse(value) as unknown)).toEqual([
+    [["t01", "", "11"]],
+    [["t05", "", "11"]],
+    [
+      ["t10", "", "11"],
+      ["gone", "", "1"],
+      ["zz", "", "2"],
+    ],
+    [],
+  ]);
 });
 
 test("what is claimed once an accept has begun is not heard", async () => {
