@@ -2,7 +2,8 @@
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import { granted, reasonOf, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test } from "vitest";
-import { acceptStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { openStore, storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import {
   acceptTicketDatabase,
   migrateTicketDatabase,
@@ -51,7 +52,7 @@ test.each(["tag", "store", "node", "token"])(
     await database.query(`ALTER TABLE idmint.${table} SET UNLOGGED`);
     for (const work of [
       async (): Promise<unknown> => openStore(config),
-      async (): Promise<unknown> => acceptStore(config, 1_000n),
+      async (): Promise<unknown> => acceptAtOnce(config, 1_000n),
       // A server that accepts by itself has its connections already.
       async (): Promise<unknown> => running.accept(1_000n),
     ]) {
@@ -64,7 +65,7 @@ test.each(["tag", "store", "node", "token"])(
     expect(findings).toMatchObject([{ name: "unlogged", isFatal: true }]);
     expect(findings?.[0]?.found).toContain(`idmint.${table}`);
     await database.query(`ALTER TABLE idmint.${table} SET LOGGED`);
-    await acceptStore(config, 1_000n);
+    await acceptAtOnce(config, 1_000n);
     expect((await granted(running, "t")).base).toBeGreaterThan(1_000n);
   },
 );

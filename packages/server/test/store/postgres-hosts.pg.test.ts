@@ -4,12 +4,8 @@ import { TestPostgres } from "@idmint/testkit/postgres";
 import { TestPostgresPair } from "@idmint/testkit/postgres-pair";
 import { granted, reasonOf, refusal, settingsOf, wish } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
-import {
-  acceptStore,
-  migrateStore,
-  openStore,
-  type PostgresConfig,
-} from "../../src/store/open-store.ts";
+import { migrateStore, openStore, type PostgresConfig } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { until } from "./children.ts";
 
 function configOf(url: string): PostgresConfig {
@@ -127,18 +123,18 @@ test("a store is accepted only when its old primary is known to be stopped", asy
   await pair.caughtUp();
   const old = pair.primary;
   await pair.promote();
-  expect(await messageOf(acceptStore(config, 5n))).toContain("are both primaries");
-  expect(await messageOf(acceptStore(config, 5n, { oldPrimaryIsStopped: true }))).toContain(
+  expect(await messageOf(acceptAtOnce(config, 5n))).toContain("are both primaries");
+  expect(await messageOf(acceptAtOnce(config, 5n, { oldPrimaryIsStopped: true }))).toContain(
     "are both primaries",
   );
   old.freeze();
-  expect(await messageOf(acceptStore(config, 5n))).toMatch(
+  expect(await messageOf(acceptAtOnce(config, 5n))).toMatch(
     new RegExp(`127.0.0.1:${old.port} does not answer.*--old-primary-is-stopped`),
   );
   old.thaw();
   await old.stop("kill");
-  expect(await reasonOf(acceptStore(config, 5n))).toBe("STORE_REFUSED");
-  expect(await acceptStore(config, 5n, { oldPrimaryIsStopped: true })).toMatchObject({ tags: 0 });
+  expect(await reasonOf(acceptAtOnce(config, 5n))).toBe("STORE_REFUSED");
+  expect(await acceptAtOnce(config, 5n, { oldPrimaryIsStopped: true })).toMatchObject({ tags: 0 });
   await pair.rejoin();
-  expect(await acceptStore(config, 5n)).toMatchObject({ tags: 0 });
+  expect(await acceptAtOnce(config, 5n)).toMatchObject({ tags: 0 });
 });

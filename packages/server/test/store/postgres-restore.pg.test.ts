@@ -13,7 +13,8 @@ import {
   wish,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
-import { acceptStore, migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { migrations } from "../../src/store/postgres/migrations/index.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
@@ -84,7 +85,7 @@ async function assertFencedUntilAccepted({ harness, running }: Scene): Promise<v
   try {
     await assertFenced(fresh);
     expect((await storeStatus(harness.config)).fenced).not.toBe("");
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await storeStatus(harness.config)).fenced).toBe("");
     for (const store of [running, fresh]) {
       for (const tag of ["t", "quiet"]) {
@@ -143,7 +144,7 @@ test("a dump of the tags alone is refused, tag by tag, until it is accepted", as
       const { behind, changedByHand } = await store.changes({ since: 0n, watched, limit: 10 });
       expect([behind, changedByHand]).toEqual([["quiet"], ["quiet"]]);
     }
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await granted(fresh, "quiet")).base).toBe(1_011n);
     expect((await granted(running, "t")).base).toBe(1_011n);
     await fresh.close();
@@ -202,7 +203,7 @@ test("a table that somebody's ALTER TABLE wrote anew is refused, and the reason 
       reason: "STORE_EPOCH_CHANGED",
       detail: expect.stringContaining("ALTER TABLE") as string,
     });
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await granted(running, "t")).base).toBeGreaterThan(1_000n);
   });
 });
@@ -245,7 +246,7 @@ test("workers that a dump of their table brought back are refused until they are
     ];
     const reasons = new Set(await Promise.all(works.map(reasonOf)));
     expect(reasons).toEqual(new Set(["STORE_EPOCH_CHANGED"]));
-    await acceptStore(harness.config, 0n);
+    await acceptAtOnce(harness.config, 0n);
     for (const each of [lease, held]) {
       const work = running.renewWorker(renewalOf(each, wish));
       expect(await reasonOf(work)).toBe("WORKER_LEASE_LOST");

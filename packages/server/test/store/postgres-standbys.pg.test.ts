@@ -4,12 +4,8 @@ import type { Store } from "@idmint/core/server";
 import { TestPostgresPair } from "@idmint/testkit/postgres-pair";
 import { granted, reasonOf, settingsOf, wish } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
-import {
-  acceptStore,
-  migrateStore,
-  type PostgresConfig,
-  storeStatus,
-} from "../../src/store/open-store.ts";
+import { migrateStore, type PostgresConfig, storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { until } from "./children.ts";
 import { Poller } from "./poller.ts";
 
@@ -172,7 +168,7 @@ test("an asynchronous standby is never accepted by itself, whatever it has", asy
   await pair.promote();
   expect(await server.accepted(3_000)).toBeUndefined();
   expect(await reasonOrRefusal(server.store)).toBe("STORE_EPOCH_CHANGED");
-  await acceptStore(config, 50n, { oldPrimaryIsStopped: true });
+  await acceptAtOnce(config, 50n, { oldPrimaryIsStopped: true });
   expect((await granted(server.store, "t")).base).toBe(61n);
 });
 
@@ -235,7 +231,7 @@ test("a server whose URL names one host, and one that waits for nobody, cannot u
   await pair.setStandbyNames("");
   expect(await reasonOf(server.store.grant([wish("t")]))).toBe("STORE_UNSAFE");
   // Giving the standby up for good is for an operator.
-  await acceptStore(configOf(pair), 0n);
+  await acceptAtOnce(configOf(pair), 0n);
   expect(await recorded(pair)).toBe("");
   expect((await granted(server.store, "t")).base).toBe(11n);
   expect((await granted(alone.store, "t")).base).toBe(21n);

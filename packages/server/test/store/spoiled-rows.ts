@@ -10,7 +10,8 @@ import {
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { askApart } from "../../src/service/upstream/apart.ts";
-import { acceptStore, type StoreConfig, storeStatus } from "../../src/store/open-store.ts";
+import { type StoreConfig, storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 
 interface SpoiledHarness extends StoreHarness {
   readonly config: StoreConfig;
@@ -114,14 +115,14 @@ export function spoiledRowsSuite<Harness extends SpoiledHarness>(
     await granted(store, "a");
     await spoil(harness);
     expect((await storeStatus(harness.config)).refusedTags).toMatch(/^2 tags, .*: b, c$/u);
-    const accepting = acceptStore(harness.config, 100n);
+    const accepting = acceptAtOnce(harness.config, 100n);
     await expect(accepting).rejects.toMatchObject({ reason: "SCHEMA_MISMATCH" });
     await expect(accepting).rejects.toThrow(/nothing was changed.*\bb, (?:\S*\/)?c\b/u);
     const [kept] = await store.getTags(["a"]);
     expect(kept?.floor).toBe(10n);
     for (const tag of ["b", "c"]) await hand.remove(harness, tag);
     expect((await storeStatus(harness.config)).refusedTags ?? "").toBe("");
-    expect(await acceptStore(harness.config, 100n)).toMatchObject({ tags: 1 });
+    expect(await acceptAtOnce(harness.config, 100n)).toMatchObject({ tags: 1 });
     expect((await granted(store, "a")).base).toBe(111n);
     await store.close();
   });

@@ -5,12 +5,12 @@ import { TestPostgresPair } from "@idmint/testkit/postgres-pair";
 import { reasonOf, settingsOf, wish } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test } from "vitest";
 import {
-  acceptStore,
   addToSpread,
   migrateStore,
   type PostgresConfig,
   type SpreadConfig,
 } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { homeOf } from "../../src/store/spread/home.ts";
 import { until } from "./children.ts";
 import { Poller } from "./poller.ts";
@@ -89,7 +89,7 @@ test("a standby that may miss grants is for an operator, who accepts with a gap"
   expect(await server.accepted(3_000)).toBeUndefined();
   const { outcome } = await grantOne(server.store, tagAt("pair"));
   expect(outcome).toBe("refused");
-  await acceptStore(config, 1_000n, { oldPrimaryIsStopped: true });
+  await acceptAtOnce(config, 1_000n, { oldPrimaryIsStopped: true });
   expect(await server.accepted(5_000)).toBeDefined();
   expect(server.accepts).toBe(0);
   expect(await server.grant(tagAt("pair"))).toBeGreaterThan(1_010n);

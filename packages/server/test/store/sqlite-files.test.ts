@@ -15,7 +15,8 @@ import {
 import path from "node:path";
 import { granted, reasonOf, refusal, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test, vi } from "vitest";
-import { acceptStore, migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { monotonicMs } from "../../src/store/sqlite/file/connection.ts";
 import { mountPointsOf } from "../../src/store/sqlite/file/location.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
@@ -59,7 +60,7 @@ test("while its file has two names nobody grants, under neither; then it goes on
       () => openStore(each),
       () => migrateStore(each, { dryRun: false }),
       () => storeStatus(each),
-      () => acceptStore(each, 1n),
+      () => acceptAtOnce(each, 1n),
     ];
     for (const work of works) await expect(work()).rejects.toThrow(/has 2 names \(hard links\)/);
     expect(existsSync(`${other.path}-wal`)).toBe(false);
@@ -98,7 +99,7 @@ test("through a symbolic link everything lies beside the file itself, and an old
     await later.close();
     expect((await storeStatus(each)).fenced).not.toBe("");
   }
-  await acceptStore(link, 1_000n);
+  await acceptAtOnce(link, 1_000n);
   const later = await harness.open();
   expect((await granted(later, "t")).base).toBe(1_011n);
   await later.close();

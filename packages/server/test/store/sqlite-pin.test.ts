@@ -16,12 +16,12 @@ import {
 } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
-  acceptStore,
   migrateStore,
   openStore,
   type SqliteConfig,
   storeStatus,
 } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { StorePins } from "../../src/store/pins/pin.ts";
 import { monotonicMs, peekStoreId } from "../../src/store/sqlite/file/connection.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
@@ -181,7 +181,7 @@ test("a copy of our store in its place is refused, and stays so when ours is bac
   rmSync(path.dirname(place.config.path), { recursive: true });
   place.pointAt("ours");
   expect(await refusal(store, "t")).toBe("STORE_EPOCH_CHANGED");
-  await acceptStore(place.config, 1_000n);
+  await acceptAtOnce(place.config, 1_000n);
   expect((await granted(store, "t")).base).toBeGreaterThan(1_000n);
 });
 

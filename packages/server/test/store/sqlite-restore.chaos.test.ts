@@ -12,7 +12,8 @@ import {
   snowflakeOf,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
-import { acceptStore, migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { GrantChild, run, sqlInAnotherProcess } from "./children.ts";
 import { type SqliteHarness, sqliteHarness } from "./harness.ts";
 
@@ -72,7 +73,7 @@ async function assertFencedUntilAccepted({ harness, running }: Scene): Promise<v
   try {
     await assertFenced(fresh);
     expect((await storeStatus(harness.config)).fenced).not.toBe("");
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await storeStatus(harness.config)).fenced).toBe("");
     for (const store of [running, fresh]) {
       for (const tag of ["t", "quiet"]) {
@@ -148,7 +149,7 @@ test("a -wal deleted under a running server is refused until it is accepted", as
   await withScene(async (scene) => {
     rmSync(`${scene.harness.config.path}-wal`);
     await assertFenced(scene.running);
-    await acceptStore(scene.harness.config, 1_000n);
+    await acceptAtOnce(scene.harness.config, 1_000n);
     expect((await granted(scene.running, "t")).base).toBeGreaterThan(1_000n);
   });
 });
@@ -198,7 +199,7 @@ test("a floor that is set back by hand, its version kept, is refused by whoever 
     const fresh = await harness.open();
     await assertFenced(fresh);
     await fresh.close();
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     const later = await harness.open();
     await granted(later, "quiet");
     await later.close();
@@ -211,7 +212,7 @@ test("a copy written into the file while no server ran is refused by a fresh one
     run("cp", scene.backup, scene.harness.config.path);
     const fresh = await scene.harness.open();
     await assertFenced(fresh);
-    await acceptStore(scene.harness.config, 1_000n);
+    await acceptAtOnce(scene.harness.config, 1_000n);
     expect((await granted(fresh, "t")).base).toBe(1_011n);
     await fresh.close();
     const later = await scene.harness.open();
@@ -223,11 +224,11 @@ test("a copy written into the file while no server ran is refused by a fresh one
 test("a copy from before an accept is refused although its witness has fewer changes of that history", async () => {
   await withScene(async ({ harness, backup, running }) => {
     await running.close();
-    await acceptStore(harness.config, 5n);
+    await acceptAtOnce(harness.config, 5n);
     run("cp", backup, harness.config.path);
     const fresh = await harness.open();
     await assertFenced(fresh);
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await granted(fresh, "t")).base).toBe(1_011n);
     await fresh.close();
   });
@@ -332,7 +333,7 @@ test("an older copy is told by leases alone, and what it forgot is reserved by n
     const reasons = new Set(await Promise.all(works.map(reasonOf)));
     expect(reasons).toEqual(new Set(["STORE_EPOCH_CHANGED"]));
   }
-  await acceptStore(harness.config, 0n);
+  await acceptAtOnce(harness.config, 0n);
   for (const held of [lease, { ...lease, ...renewed }, forgotten]) {
     expect(await reasonOf(fresh.renewWorker(renewalOf(held)))).toBe("WORKER_LEASE_LOST");
   }

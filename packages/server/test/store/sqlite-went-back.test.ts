@@ -4,7 +4,8 @@ import path from "node:path";
 import type { Store, StoreChanges } from "@idmint/core/server";
 import { granted, reasonOf, refusal, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { acceptStore, storeStatus } from "../../src/store/open-store.ts";
+import { storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { backUp, putBack } from "./backups.ts";
 import { sqlInAnotherProcess } from "./children.ts";
 import { type SqliteHarness, sqliteHarness } from "./harness.ts";
@@ -49,7 +50,7 @@ async function assertMarked({ harness, another, server }: Scene, why: string): P
   }
   expect(await reasonOf(newcomer.createTag(settingsOf("new")))).toBe("STORE_EPOCH_CHANGED");
   expect((await storeStatus(harness.config)).fenced).toContain(why);
-  await acceptStore(harness.config, 1_000n);
+  await acceptAtOnce(harness.config, 1_000n);
   expect(fencedIn(await server.poll())).toBe("");
   expect(fencedIn(await server.poll())).toBe("");
   expect((await granted(newcomer, "t")).base).toBeGreaterThan(1_000n);
@@ -123,7 +124,7 @@ test("a server marks no history that was accepted while it slept", () =>
     await server.poll();
     await server.poll();
     sql("UPDATE node SET renewals = 1; UPDATE tag SET version = 1 WHERE name = 't'");
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     const polls = [await server.poll(), await server.poll(), await server.poll()];
     expect(polls.map(fencedIn)).toEqual(["", "", ""]);
     expect(polls.map(({ parts }) => parts[0]?.isRenewed)).toEqual([true, true, true]);

@@ -4,7 +4,8 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { granted, refusal, settingsOf, tokenOf, wish } from "@idmint/testkit/store-suite";
 import { expect, test, vi } from "vitest";
-import { acceptStore, storeStatus } from "../../src/store/open-store.ts";
+import { storeStatus } from "../../src/store/open-store.ts";
+import { acceptAtOnce } from "./accept.ts";
 import { monotonicMs } from "../../src/store/sqlite/file/connection.ts";
 import type { Database } from "../../src/store/sqlite/file/database.ts";
 import { grant } from "../../src/store/sqlite/grant.ts";
@@ -47,7 +48,7 @@ test("a backup of file and witness, made while nobody served, is recognised when
   const fresh = await harness.open();
   expect(await refusal(fresh, "t")).toBe("STORE_EPOCH_CHANGED");
   expect((await storeStatus(harness.config)).fenced).toMatch(/do not belong together/);
-  await acceptStore(harness.config, 1_000n);
+  await acceptAtOnce(harness.config, 1_000n);
   expect((await granted(fresh, "t")).base).toBe(1_011n);
   await fresh.close();
   const again = await harness.open();
@@ -89,7 +90,7 @@ test("under a server that runs, file and witness written back are refused by wha
   // As a tool that writes file after file does it, in whatever order.
   putBack(harness, backup);
   expect(await refusal(running, "t")).toBe("STORE_EPOCH_CHANGED");
-  await acceptStore(harness.config, 1_000n);
+  await acceptAtOnce(harness.config, 1_000n);
   expect((await granted(running, "t")).base).toBeGreaterThan(1_000n);
   await running.close();
   await harness.remove();
@@ -106,7 +107,7 @@ test("what root makes beside the store of another user is that user's", async ()
     }
   }
   rmSync(`${harness.config.path}.witness`);
-  await acceptStore(harness.config, 0n);
+  await acceptAtOnce(harness.config, 0n);
   for (const suffix of [".witness", ".witness.next"]) {
     const { uid, gid, mode } = statSync(`${harness.config.path}${suffix}`);
     expect([uid, gid, mode & 0o777]).toEqual([4_242, 4_243, 0o600]);
@@ -131,7 +132,7 @@ test("a store without its witness is refused by who has never seen it, and gets 
   rmSync(witness);
   const later = await harness.open();
   expect(await refusal(later, "t")).toBe("STORE_EPOCH_CHANGED");
-  await acceptStore(harness.config, 1_000n);
+  await acceptAtOnce(harness.config, 1_000n);
   expect((await granted(later, "t")).base).toBeGreaterThan(1_000n);
   await later.close();
   await harness.remove();

@@ -12,7 +12,8 @@ import {
   snowflakeOf,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
-import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
+import { openStore, storeStatus } from "../../../src/store/open-store.ts";
+import { acceptAtOnce } from "../accept.ts";
 import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
 import { markWentBack } from "../../../src/store/etcd/went-back.ts";
 import { Poller } from "../poller.ts";
@@ -70,7 +71,7 @@ async function assertFencedUntilAccepted({ harness, running }: Scene): Promise<v
   try {
     await assertFenced(fresh);
     expect((await storeStatus(harness.config)).fenced).not.toBe("");
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await storeStatus(harness.config)).fenced).toBe("");
     for (const store of [running, fresh]) {
       for (const tag of ["t", "quiet"]) {
@@ -187,7 +188,7 @@ test("a server that slept marks no store that is well", async () => {
     await other.createTag(settingsOf("later"));
     await mark("something");
     await blindTo(harness);
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     await mark("something");
     await blindTo(harness);
     // And one that slept through all of it.
@@ -211,7 +212,7 @@ test("so is one whose revision was bumped beyond all that was seen", async () =>
 test("after an accept another restore is refused again, by servers that never saw the store", async () => {
   await withScene(snapshot, async (scene, kept) => {
     await scene.cluster.restore(kept, { sameToken: true });
-    await acceptStore(scene.harness.config, 1_000n);
+    await acceptAtOnce(scene.harness.config, 1_000n);
     const second = scene.cluster.snapshot();
     await granted(scene.running, "t");
     await scene.cluster.restore(second, { sameToken: true });
@@ -246,7 +247,7 @@ test("one that is noticed at once stays refused, however much is written after t
     await assertFenced(running);
     await writeElsewhere(harness);
     await assertFenced(running);
-    await acceptStore(harness.config, 1_000n);
+    await acceptAtOnce(harness.config, 1_000n);
     expect((await granted(running, "t")).base).toBeGreaterThan(1_000n);
   });
 });
@@ -288,7 +289,7 @@ test("leases of a lost history are never renewed, nor their time given again", a
   const before = cluster.snapshot();
   const lease = await store.leaseWorker(leaseOf("a"));
   await cluster.restore(before, { sameToken: true });
-  await acceptStore(harness.config, 0n);
+  await acceptAtOnce(harness.config, 0n);
   expect(await reasonOf(store.renewWorker(renewalOf(lease)))).toBe("WORKER_LEASE_LOST");
   const next = await store.leaseWorker(leaseOf("b"));
   expect(next.notBeforeMs).toBeGreaterThan(lease.reservedUntilMs);
@@ -305,7 +306,7 @@ test("an accept that was interrupted leaves the store closed until it is made ag
       await harness.gateway.put(key, JSON.stringify({ ...record, accepting: "interrupted" }));
       await assertFenced(running);
       expect((await storeStatus(harness.config)).fenced).toContain("run it again");
-      await acceptStore(harness.config, 5n);
+      await acceptAtOnce(harness.config, 5n);
       expect((await granted(running, "t")).base).toBe(116n);
     },
   );
@@ -328,7 +329,7 @@ test("a tag's key with garbage refuses that tag, and an accept names it before i
   const fresh = await harness.open();
   expect((await granted(fresh, "t28")).base).toBe(1n);
   expect(await reasonOf(granted(fresh, "t27"))).toBe("SCHEMA_MISMATCH");
-  const accepting = acceptStore(harness.config, 100n);
+  const accepting = acceptAtOnce(harness.config, 100n);
   await expect(accepting).rejects.toMatchObject({ reason: "SCHEMA_MISMATCH" });
   await expect(accepting).rejects.toThrow(`${harness.config.prefix}tag/t27`);
   // Nothing was begun.
@@ -336,7 +337,7 @@ test("a tag's key with garbage refuses that tag, and an accept names it before i
   for (const name of ["t26", "t27"]) {
     await harness.gateway.remove(`${harness.config.prefix}tag/${name}`);
   }
-  expect(await acceptStore(harness.config, 100n)).toMatchObject({ tags: 28 });
+  expect(await acceptAtOnce(harness.config, 100n)).toMatchObject({ tags: 28 });
   expect((await granted(fresh, "t28")).base).toBe(121n);
   await Promise.all([store.close(), fresh.close()]);
 });

@@ -16,12 +16,8 @@ import {
 import { expect, onTestFinished, test, vi } from "vitest";
 import { loadConfig } from "../../../src/config/load.ts";
 import { storeConfigOf } from "../../../src/main/stores.ts";
-import {
-  acceptStore,
-  migrateStore,
-  openStore,
-  storeStatus,
-} from "../../../src/store/open-store.ts";
+import { migrateStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
+import { acceptAtOnce } from "../accept.ts";
 import { Proof, type Standing } from "../../../src/store/etcd/session/proof.ts";
 import { type EtcdHarness, etcdHarness } from "./harness.ts";
 
@@ -289,14 +285,14 @@ test("whoever is told which store is meant passes over others, and changes none 
   const { storeId, members } = await storeStatus(both);
   expect([storeId, members]).toEqual([expectId, [expect.stringContaining(foreign.hosts)]]);
   expect((await migrateStore(both, { dryRun: false })).steps).toEqual([]);
-  await acceptStore(both, 1n);
+  await acceptAtOnce(both, 1n);
   await (await openStore(both)).close();
   const alone = { ...other.config, expectId, timeoutMs: 1_500 };
   const away = {
     reason: "STORE_UNAVAILABLE",
     message: expect.stringMatching(/no member of the store answers/u) as string,
   };
-  await expect(acceptStore(alone, 1n)).rejects.toMatchObject(away);
+  await expect(acceptAtOnce(alone, 1n)).rejects.toMatchObject(away);
   await expect(storeStatus(alone)).rejects.toMatchObject(away);
   await expect(migrateStore(alone, { dryRun: false })).rejects.toMatchObject(away);
   expect(await keysOf(other)).toEqual(before);
