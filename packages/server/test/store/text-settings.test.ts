@@ -72,6 +72,24 @@ test.each([
   expect(() => columnFrom("t", "segment", text)).toThrow(/SCHEMA_MISMATCH.*tag "t"/);
 });
 
+test("what was read before is read again, of its own kind alone, and what is refused is refused again", () => {
+  const text = columnOf({ kind });
+  for (let turn = 0; turn < 3; turn++) {
+    expect(columnFrom("t", "segment", text)).toEqual({ kind });
+    expect(columnOf(columnFrom("t", "segment", text))).toBe(text);
+    for (const other of ["sequence", "ticket", "segment ", ""]) {
+      expect(() => columnFrom(`t${turn}`, other, text)).toThrow(`tag "t${turn}"`);
+    }
+    expect(() => columnFrom(`t${turn}`, "segment", ` ${text}`)).toThrow(`tag "t${turn}"`);
+  }
+  // More than are remembered.
+  for (let max = 1; max <= 2_500; max++) {
+    const its = { kind: { ...kind, min: 1, max } };
+    expect(columnFrom("t", "segment", columnOf(its))).toEqual(its);
+  }
+  expect(columnFrom("t", "segment", text)).toEqual({ kind });
+});
+
 test("how ids are written never changes, before the first id as little as after it", () => {
   const format = { template: "A{id}" };
   for (const version of [0n, 1n]) {

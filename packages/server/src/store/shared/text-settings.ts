@@ -1,3 +1,4 @@
+import type { TagKind } from "@idmint/core/kinds";
 import type { Format, KeyCheck, TagSettings, Unguessable } from "@idmint/core/server";
 import { schemaMismatch } from "./failures.ts";
 import { settingsFromText, settingsText } from "./settings.ts";
@@ -8,9 +9,16 @@ import { settingsFromText, settingsText } from "./settings.ts";
  */
 type Written = Pick<TagSettings, "kind" | "format" | "unguessable">;
 
+/** Most texts that are remembered: many tags have the same settings. */
+const MAX_READ = 1_000;
+/** Settings by kind and text, as they were read. Nobody changes them. */
+const read = new Map<string, Written>();
+/** The texts of settings without a format or a key that were read. */
+const texts = new WeakMap<TagKind, string>();
+
 /** The column `settings` of a tag: JSON without spaces, its fields in a fixed order. */
 export function columnOf({ kind, format, unguessable }: Written): string {
-  const text = settingsText(kind);
+  const text = texts.get(kind) ?? settingsText(kind);
   if (format === undefined && unguessable === undefined) return text;
   return JSON.stringify({
     ...(JSON.parse(text) as object),
@@ -20,12 +28,26 @@ export function columnOf({ kind, format, unguessable }: Written): string {
 }
 
 /**
- * INVARIANT: what is read is what was written. Throws SCHEMA_MISMATCH for anything else, as `settingsFromText` does.
+ * INVARIANT: what is read is what was written. Throws SCHEMA_MISMATCH for anything else, as `settingsFromText` does. Only what was
+ * read is remembered, so whatever is refused is looked at each time.
  */
 export function columnFrom(tag: string, kind: string, text: string): Written {
+  // No kind has a line break, nor a text that was read.
+  const key = `${kind}\n${text}`;
+  const known = read.get(key);
+  if (known !== undefined) return known;
+  const written = writtenFrom(tag, kind, text);
+  if (read.size >= MAX_READ) read.clear();
+  read.set(key, written);
+  return written;
+}
+
+function writtenFrom(tag: string, kind: string, text: string): Written {
   const fields = fieldsOf(text);
   if (fields === undefined || !("format" in fields || "unguessable" in fields)) {
-    return { kind: settingsFromText(tag, kind, text) };
+    const its = settingsFromText(tag, kind, text);
+    texts.set(its, text);
+    return { kind: its };
   }
   const { format, unguessable, ...own } = fields;
   const written: Written = {
