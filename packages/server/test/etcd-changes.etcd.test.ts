@@ -68,20 +68,21 @@ test("servers whose watches are dead notice each other's changes by their polls"
   expect((await noticed(one, two, 2))[1]).toBeLessThan(5_000);
 });
 
-test("a floor that a hand set back is refused by the server that was granted more", async () => {
-  const harness = await etcdHarness();
-  const [one] = await pair(harness);
-  await createSequence(one, "bills");
-  await createTag(one, "orders", { min: 10, max: 10 });
-  for (const tag of ["bills", "orders"]) {
+// Each on a store of its own: what a server saw of one tag soon marks all of the store.
+for (const tag of ["bills", "orders"]) {
+  test(`a floor that a hand set back is refused by the server that was granted more: ${tag}`, async () => {
+    const harness = await etcdHarness();
+    const [one] = await pair(harness);
+    if (tag === "bills") await createSequence(one, tag);
+    else await createTag(one, tag, { min: 10, max: 10 });
     for (let calls = 0; calls < 40; calls++) await generateId(one, tag);
     const key = `${harness.config.prefix}tag/${tag}`;
     const [row] = await harness.gateway.under(key);
     const its = JSON.parse(row?.value ?? "{}") as object;
     await harness.gateway.put(key, JSON.stringify({ ...its, floor: "10" }));
     await expect(drained(one, tag)).resolves.toBe("STORE_EPOCH_CHANGED");
-  }
-});
+  });
+}
 
 /** Takes ids, none of which may have been issued before, until one is refused; answers why. */
 async function drained(server: TestServer, tag: string): Promise<string> {
