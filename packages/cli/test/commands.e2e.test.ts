@@ -80,7 +80,11 @@ test("a tag lives its whole life from a shell", async () => {
     "--show-deleted",
   );
   expect(listed.tags).toMatchObject([{ name: "life", state: "TAG_STATE_DELETED" }]);
-  expect(await json("tag", "list", "--prefix", "li")).toEqual({ tags: [], nextPageToken: "" });
+  expect(await json("tag", "list", "--prefix", "li")).toEqual({
+    tags: [],
+    unreachable: [],
+    nextPageToken: "",
+  });
 });
 
 test("the text of a tag is rows, and of many tags a table", async () => {
