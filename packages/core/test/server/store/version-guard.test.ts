@@ -1,4 +1,4 @@
-import { VersionGuard } from "@idmint/core/server";
+import { type HighestGranted, type KeptTag, VersionGuard } from "@idmint/core/server";
 import { expect, test } from "vitest";
 
 const at = (version: bigint, epoch = 1n) => ({ version, epoch });
@@ -164,4 +164,111 @@ test("the version guard's watch tells of each tag in turn what was seen and gran
   // Over the end, in the order of the tags.
   expect([round(3), cursor.after]).toEqual([["a", "c"], 2]);
   expect([round(9), cursor.after]).toEqual([["a", "b", "c"], 2]);
+});
+
+const HISTORY = "history-1";
+
+/** A guard that goes on with what an earlier life was granted of a tag, and what it tells its keeper. */
+function resumed(kept: Partial<KeptTag> = {}): { guard: VersionGuard; told: unknown[] } {
+  const guard = new VersionGuard();
+  const told: unknown[] = [];
+  const tag = { tag: "a", granted: granted(20n), others: [], version: 7n, ...kept };
+  guard.resume(HISTORY, [tag], { granted: (...what) => void told.push(what) });
+  return { guard, told };
+}
+
+function granted(last: bigint, period = "", epoch = 1n): HighestGranted {
+  return { period, epoch, last };
+}
+
+test("the version guard keeps over a restart what was granted, of all periods", () => {
+  const others = [granted(9n, "2026-01-01")];
+  const now = granted(20n, "2026-01-02");
+  const { guard } = resumed({ granted: now, others });
+  expect([...guard.kept()]).toEqual([{ tag: "a", granted: now, others, version: 7n }]);
+  expect([...guard.claims()].map(({ last }) => last)).toEqual([20n, 9n]);
+  const one = { epoch: 2n, first: 20n, last: 30n, period: "2026-01-02" };
+  expect(guard.admitIds("a", one)).toBe("below");
+  expect(guard.admitIds("a", { ...one, epoch: 1n })).toBe("again");
+  guard.observe("b", { version: 3n, epoch: 1n });
+  // Of a tag that nothing was granted of there is nothing to keep.
+  expect([...guard.kept()].map(({ tag }) => tag)).toEqual(["a"]);
+});
+
+test("the version guard keeps no other periods where there are none", () => {
+  const { guard } = resumed();
+  expect([...guard.watch(10, { after: 0 })]).toEqual([]);
+  guard.entered(HISTORY);
+  expect([...guard.kept()]).toEqual([{ tag: "a", granted: granted(20n), others: [], version: 7n }]);
+  expect(guard.admitIds("a", { epoch: 1n, first: 21n, last: 30n, period: "p" })).toBe("new");
+  expect([...guard.kept()][0]?.others).toEqual([granted(20n)]);
+});
+
+test("the version guard holds the store to a version that an earlier life saw, in the same history", () => {
+  const { guard } = resumed();
+  expect(guard.seen("a")).toBe(0n);
+  guard.entered(HISTORY);
+  expect(guard.seen("a")).toBe(7n);
+  expect([...guard.watch(10, { after: 0 })]).toEqual([
+    { tag: "a", version: 7n, granted: granted(20n) },
+  ]);
+  // It is taken once.
+  guard.startHistory();
+  guard.entered(HISTORY);
+  expect(guard.seen("a")).toBe(0n);
+});
+
+test("the version guard holds another history to it only for answers of the same epoch", () => {
+  const { guard } = resumed();
+  guard.entered("history-2");
+  expect(guard.seen("a")).toBe(0n);
+  expect(guard.admitGrant("a", 0n, { version: 7n, epoch: 1n })).toBe(false);
+  expect(resumedElsewhere().admitGrant("a", 0n, { version: 1n, epoch: 2n })).toBe(true);
+});
+
+function resumedElsewhere(): VersionGuard {
+  const { guard } = resumed();
+  guard.entered("history-2");
+  return guard;
+}
+
+test("the version guard takes a version of 0 for none that was seen", () => {
+  const { guard } = resumed({ version: 0n });
+  guard.entered(HISTORY);
+  expect([...guard.watch(10, { after: 0 })]).toEqual([]);
+  expect([...guard.kept()][0]?.version).toBe(0n);
+});
+
+test("the version guard tells its keeper of grants before they are used, and of ids that go back", () => {
+  const { guard, told } = resumed();
+  expect(guard.admitIds("a", { epoch: 1n, first: 21n, last: 30n, period: "" })).toBe("new");
+  guard.entered(HISTORY);
+  guard.observe("a", { version: 8n, epoch: 1n });
+  expect(guard.admitIds("a", { epoch: 1n, first: 31n, last: 40n, period: "" })).toBe("new");
+  expect(guard.giveBack("a", { from: 36n, to: 40n })).toBe(true);
+  // Ids below others that were granted since stay granted.
+  expect(guard.giveBack("a", { from: 31n, to: 33n })).toBe(true);
+  expect(guard.giveBack("never", { from: 1n, to: 3n })).toBe(true);
+  expect(told).toEqual([
+    ["a", granted(30n), 0n],
+    ["a", granted(40n), 8n],
+    ["a", granted(35n), 8n],
+  ]);
+});
+
+test("the version guard lets no ids go back that its keeper cannot keep", () => {
+  const guard = new VersionGuard();
+  let isFull = false;
+  guard.resume(HISTORY, [], {
+    granted: () => {
+      if (isFull) throw new Error("the disk is full");
+    },
+  });
+  expect(guard.admitIds("a", { epoch: 1n, first: 1n, last: 10n, period: "" })).toBe("new");
+  isFull = true;
+  expect(guard.giveBack("a", { from: 6n, to: 10n })).toBe(false);
+  expect(guard.highest("a", "")).toEqual(granted(10n));
+  isFull = false;
+  expect(guard.giveBack("a", { from: 6n, to: 10n })).toBe(true);
+  expect(guard.highest("a", "")).toEqual(granted(5n));
 });
