@@ -212,8 +212,8 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   /** Makes an empty database. */
-  async createDatabase(name: string = freshName()): Promise<TestDatabase> {
-    return TestDatabase.create(this.url(), name);
+  async createDatabase(name: string = freshName(), template?: string): Promise<TestDatabase> {
+    return TestDatabase.create(this.url(), name, template);
   }
 
   /** Runs statements as superuser, in the database `postgres` unless told. */
@@ -297,8 +297,10 @@ export class TestDatabase implements AsyncDisposable {
     this.url = url.href;
   }
 
-  static async create(serverUrl: string, name: string): Promise<TestDatabase> {
-    await queryAt(serverUrl, `CREATE DATABASE "${name}"`);
+  /** `template`: the database that it is a copy of, to which nobody may be connected. */
+  static async create(serverUrl: string, name: string, template?: string): Promise<TestDatabase> {
+    const copied = template === undefined ? "" : ` TEMPLATE "${template}"`;
+    await queryAt(serverUrl, `CREATE DATABASE "${name}"${copied}`);
     return new TestDatabase(serverUrl, name);
   }
 
@@ -320,14 +322,14 @@ export class TestDatabase implements AsyncDisposable {
 let own: Promise<TestPostgres> | undefined;
 
 /**
- * An empty database on the server that the whole run shares: that of IDMINT_TEST_POSTGRES_URL (its user must be allowed
+ * An empty database, or a copy of one (`template`), on the server that the whole run shares: that of IDMINT_TEST_POSTGRES_URL (its user must be allowed
  * to make databases), which the run's set-up sets when nobody else did; without either, one started for this process.
  */
-export async function createTestDatabase(): Promise<TestDatabase> {
+export async function createTestDatabase(template?: string): Promise<TestDatabase> {
   const shared = process.env[SHARED_URL];
-  if (shared !== undefined) return TestDatabase.create(shared, freshName());
+  if (shared !== undefined) return TestDatabase.create(shared, freshName(), template);
   own ??= TestPostgres.start();
-  return (await own).createDatabase();
+  return (await own).createDatabase(freshName(), template);
 }
 
 /** Makes this process's children share one server; the answer ends it. */
