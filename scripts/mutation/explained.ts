@@ -110,6 +110,16 @@ export const explained: Readonly<Record<string, readonly Explained[]>> = {
   ],
   [`${core}/server/store/version-guard.ts`]: [
     {
+      line: "known.others = others.length === 0 ? undefined : others;",
+      becomes: "false",
+      why: "An empty list says the same, and takes memory.",
+    },
+    {
+      line: "else this.#of(tag).earlier ??= version;",
+      becomes: "this.#of(tag).earlier = version",
+      why: "A history is entered before it can become an earlier one, so there is none yet.",
+    },
+    {
       line: "const isRepeat = seenWhenSent === 0n && version <= (earlier?.version ?? 0n);",
       becomes: "earlier?.version",
       why: "No grant has the version 0, and nothing is at most undefined.",

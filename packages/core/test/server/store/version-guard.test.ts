@@ -233,10 +233,15 @@ function resumedElsewhere(): VersionGuard {
 }
 
 test("the version guard takes a version of 0 for none that was seen", () => {
-  const { guard } = resumed({ version: 0n });
+  const { guard, told } = resumed({ version: 0n });
   guard.entered(HISTORY);
   expect([...guard.watch(10, { after: 0 })]).toEqual([]);
   expect([...guard.kept()][0]?.version).toBe(0n);
+  guard.giveBack("a", { from: 16n, to: 20n });
+  expect(told).toEqual([["a", granted(15n), 0n]]);
+  const lowest = resumed({ version: 1n }).guard;
+  lowest.entered(HISTORY);
+  expect(lowest.seen("a")).toBe(1n);
 });
 
 test("the version guard tells its keeper of grants before they are used, and of ids that go back", () => {
