@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { build, type OutputFile } from "esbuild";
 import type { TestProject } from "vitest/node";
 import { bundled, ENTRIES, FOLDER } from "./bundle.ts";
@@ -32,7 +33,7 @@ export default async function setup(project: TestProject): Promise<void> {
   project.onTestsRerun(provideProgram);
 }
 
-/** Tells the tests where the bundle is (packages/testkit/src/program.ts). */
+/** Tells the tests where the bundle is (packages/testkit/src/program.ts), and SQLite stores where their thread is (vitest.config.ts). */
 async function provideProgram(): Promise<void> {
   const { outputFiles } = await build({
     ...bundled([...ENTRIES, ...CALLERS]),
@@ -40,7 +41,9 @@ async function provideProgram(): Promise<void> {
     write: false,
   });
   forget();
-  process.env["TEST_PROGRAM"] = path.join(kept(outputFiles), FOLDER);
+  const folder = path.join(kept(outputFiles), FOLDER);
+  process.env["TEST_PROGRAM"] = folder;
+  process.env["TEST_THREAD"] = pathToFileURL(path.join(folder, "thread.js")).href;
 }
 
 /**
