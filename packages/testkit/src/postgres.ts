@@ -322,8 +322,9 @@ export class TestDatabase implements AsyncDisposable {
 let own: Promise<TestPostgres> | undefined;
 
 /**
- * An empty database, or a copy of one (`template`), on the server that the whole run shares: that of IDMINT_TEST_POSTGRES_URL (its user must be allowed
- * to make databases), which the run's set-up sets when nobody else did; without either, one started for this process.
+ * An empty database, or a copy of one (`template`), on the server that the whole run shares: that of IDMINT_TEST_POSTGRES_URL
+ * (its user must be allowed to make databases), which the run's set-up sets when nobody else did; without either, one started for
+ * this process.
  */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {
   const shared = process.env[SHARED_URL];

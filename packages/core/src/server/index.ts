@@ -284,12 +284,12 @@ export type { Accepted, AcceptStore, Store } from "./store/store.ts";
 export {
   type ChangeOptions,
   type EndedPeriod,
-  firstOn,
   namesOn,
   type PeriodStore,
   type TagChange,
   type TagPage,
   type TagStore,
+  upTo,
 } from "./store/tags.ts";
 export {
   type GrantedIds,

@@ -73,7 +73,10 @@ export function spoiledRowsSuite<Harness extends SpoiledHarness>(
       seen.push(...page.changed.map((tag) => tag.name));
       told.push(...(page.unreadable ?? []).map((one) => one.tag));
       const details = (page.unreadable ?? []).map(({ detail }) => detail);
-      for (const detail of details) expect(detail).toMatch(/the row of tag "[bc]".*accept/u);
+      for (const detail of details) {
+        expect(detail).toMatch(/the row of tag "[bc]".*accept/u);
+        expect(detail.split("put the row back")).toHaveLength(2);
+      }
       if (!page.more) break;
       expect(pages).toBeLessThan(5);
       since = page.next ?? page.changed.at(-1)?.revision ?? since;

@@ -15,7 +15,8 @@ export const tags = {
   "tags.description": "What its ids are for",
   "tags.none": "There are no tags yet.",
   "tags.none_here": "No tag has a name that begins like this.",
-  "tags.unreachable": "These tags cannot be read, since another hand changed their rows: {names}",
+  "tags.unreachable":
+    "These tags cannot be read because somebody changed their rows by hand: {names}",
   "tags.yours": "Your rights cover these names:",
   "tag_state.TAG_STATE_ACTIVE": "Issues ids",
   "tag_state.TAG_STATE_PAUSED": "Paused",

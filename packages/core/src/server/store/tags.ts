@@ -49,9 +49,8 @@ export function namesOn({ tags, unreadable }: TagPage): readonly string[] {
   return [...new Set(names)].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** The first names of a page. */
-export function firstOn(page: TagPage, limit: number): TagPage {
-  const last = namesOn(page)[limit - 1];
+/** A page up to a name; undefined: all of it. */
+export function upTo(page: TagPage, last: string | undefined): TagPage {
   if (last === undefined) return page;
   return {
     tags: page.tags.filter(({ name }) => name <= last),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { firstOn, namesOn, type Tag, type TagPage } from "../../../src/server/index.ts";
+import { namesOn, type Tag, type TagPage, upTo } from "../../../src/server/index.ts";
 
 const page: TagPage = {
   tags: ["a", "b", "d"].map((name) => ({ name }) as Tag),
@@ -11,7 +11,7 @@ test("tags that cannot be read have their place among the names on a page", () =
 });
 
 function first(limit: number): string[][] {
-  const { tags, unreadable } = firstOn(page, limit);
+  const { tags, unreadable } = upTo(page, namesOn(page)[limit - 1]);
   return [tags.map(({ name }) => name), unreadable.map(({ tag }) => tag)];
 }
 

@@ -11,7 +11,6 @@ import {
   type AuditNote,
   type ChangeOptions,
   type EndedPeriod,
-  firstOn,
   MAX_RAISE,
   namesOn,
   periodName,
@@ -24,6 +23,7 @@ import {
   type TagSettings,
   type TagState,
   type TagStore,
+  upTo,
 } from "@idmint/core/server";
 import { comesFrom, hasPlace, inPlaceOf, type PeriodUnit } from "@idmint/core/kinds";
 import type { AdminGate } from "../admin-gate.ts";
@@ -159,9 +159,9 @@ export class TagService {
       }),
     );
     const names = namesOn(found);
-    const last = names[limit - 1];
-    const hasMore = names.length > limit && last !== undefined;
-    return { ...firstOn(found, limit), nextPageToken: hasMore ? encodePageToken(last, list) : "" };
+    const last = names.length > limit ? names[limit - 1] : undefined;
+    const nextPageToken = last === undefined ? "" : encodePageToken(last, list);
+    return { ...upTo(found, last), nextPageToken };
   }
 
   async update(

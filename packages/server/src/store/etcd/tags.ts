@@ -130,7 +130,7 @@ export async function listTags(
   });
 }
 
-/** Of all tags, read at once. */
+/** How many tags are read at once where all are read. */
 const PAGE_OF_ALL = 2_000;
 
 /** All tags. The next page is read while one is worked on. */

@@ -1,6 +1,12 @@
 import { IdmintError } from "@idmint/core";
 import type { Order } from "@idmint/core/kinds";
-import { periodsOf, type Tag, type TagState, type UnreadableTag } from "@idmint/core/server";
+import {
+  periodsOf,
+  type Tag,
+  type TagPage,
+  type TagState,
+  type UnreadableTag,
+} from "@idmint/core/server";
 import { countsInRedis } from "@idmint/core/kinds";
 import { schemaMismatch } from "./failures.ts";
 import { otherPeriodsFrom, otherPeriodsText } from "./period.ts";
@@ -115,17 +121,23 @@ export function whyUnreadable(name: string, error: unknown): string {
 }
 
 /** Rows as tags. One that cannot be read keeps no others from being read. */
-export function tagsFromRows(rows: readonly TagRow[]): {
-  readonly tags: readonly Tag[];
-  readonly unreadable: readonly UnreadableTag[];
-} {
+export function tagsFromRows(rows: readonly TagRow[]): TagPage {
+  return tagsFromAll(rows, { nameOf: ({ name }) => name, rowOf: (row) => row });
+}
+
+/** The same of whatever has rows in it. `rowOf` may throw too. */
+export function tagsFromAll<From>(
+  all: readonly From[],
+  { nameOf, rowOf }: { nameOf: (from: From) => string; rowOf: (from: From) => TagRow },
+): TagPage {
   const tags: Tag[] = [];
   const unreadable: UnreadableTag[] = [];
-  for (const row of rows) {
+  for (const from of all) {
     try {
-      tags.push(readRow(row));
+      tags.push(readRow(rowOf(from)));
     } catch (error) {
-      unreadable.push({ tag: row.name, detail: whyUnreadable(row.name, error) });
+      const tag = nameOf(from);
+      unreadable.push({ tag, detail: whyUnreadable(tag, error) });
     }
   }
   return { tags, unreadable };

@@ -14,7 +14,6 @@ import {
   type CallArgs,
   type ClaimStore,
   type EndedPeriod,
-  firstOn,
   type GiveBackRequest,
   type Grant,
   type GrantOptions,
@@ -43,7 +42,7 @@ import { mergedAudit } from "../shared/records/audit.ts";
 import { schemaMismatch } from "../shared/failures.ts";
 import type { StorePins } from "../pins/pin.ts";
 import { FIRST_DATABASE, TagMovedError } from "../shared/placed-tag.ts";
-import { isMoved, ofAnotherFleet, refusedAsMoved, settledAll } from "./answers.ts";
+import { isMoved, mergedPage, ofAnotherFleet, refusedAsMoved, settledAll } from "./answers.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";
 import { mergedFindings, pageOfLedger } from "./merged-ledger.ts";
@@ -223,17 +222,7 @@ export class SpreadStore implements Store {
 
   async listTags(query: Parameters<Store["listTags"]>[0]): Promise<TagPage> {
     const pages = await this.#ofAll((store) => store.listTags(query));
-    // While a tag arrives it is in two of them.
-    const byName = new Map<string, Tag>();
-    for (const tag of pages.flatMap(({ tags }) => tags)) {
-      const other = byName.get(tag.name);
-      if (other === undefined || tag.version > other.version) byName.set(tag.name, tag);
-    }
-    const tags = [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    const unreadable = pages
-      .flatMap((page) => page.unreadable)
-      .toSorted((a, b) => (a.tag < b.tag ? -1 : 1));
-    return firstOn({ tags, unreadable }, query.limit);
+    return mergedPage(pages, query.limit);
   }
 
   async recentTags(limit: number): Promise<readonly string[]> {

@@ -322,8 +322,8 @@ export interface ListTagsResponse {
   /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
   /**
-   * Names of tags whose rows cannot be read, since another hand changed them. They issue nothing. GetTag says why. They count
-   * to page_size.
+   * Names of tags whose rows cannot be read because somebody changed them by hand. They issue no ids; GetTag says why. They
+   * count toward page_size.
    */
   unreachable: string[];
 }

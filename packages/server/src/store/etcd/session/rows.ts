@@ -1,5 +1,5 @@
 // Rows as the values of keys: JSON, its integers as texts.
-import type { NodeRow, Tag, TagPage, Traffic, UnreadableTag, Worker } from "@idmint/core/server";
+import type { NodeRow, Tag, TagPage, Traffic, Worker } from "@idmint/core/server";
 import {
   NODE_COLUMNS,
   nodeFromRow,
@@ -10,8 +10,8 @@ import {
   TAG_COLUMNS,
   tagFromRow,
   type TagRow,
+  tagsFromAll,
   valuesOfTag,
-  whyUnreadable,
 } from "../../shared/tag-row.ts";
 import {
   TRAFFIC_COLUMNS,
@@ -63,24 +63,21 @@ export function valueOfTag(tag: Tag): Buffer {
   return textOf(TAG_COLUMNS, valuesOfTag(tag));
 }
 
-export function tagFrom(value: Buffer): Tag {
+function tagRowFrom(value: Buffer): TagRow {
   const row = rowFrom(TAG_COLUMNS, value) as TagRow;
-  return tagFromRow({ ...row, redis: String(row.redis) === "1" });
+  return { ...row, redis: String(row.redis) === "1" };
+}
+
+export function tagFrom(value: Buffer): Tag {
+  return tagFromRow(tagRowFrom(value));
 }
 
 /** Tags of their keys. One that cannot be read keeps no others from being read. */
 export function tagsFrom(kvs: readonly KeyValue[]): TagPage {
-  const tags: Tag[] = [];
-  const unreadable: UnreadableTag[] = [];
-  for (const kv of kvs) {
-    try {
-      tags.push(tagFrom(kv.value));
-    } catch (error) {
-      const tag = Keys.lastOf(kv);
-      unreadable.push({ tag, detail: whyUnreadable(tag, error) });
-    }
-  }
-  return { tags, unreadable };
+  return tagsFromAll(kvs, {
+    nameOf: (kv) => Keys.lastOf(kv),
+    rowOf: ({ value }) => tagRowFrom(value),
+  });
 }
 
 /** Names of tags have no slash. */
