@@ -26,12 +26,17 @@ export interface RaisesPorts {
 /**
  * Raises the durable bounds of tags that count in Redis, and checks every answer against the version guard.
  *
- * INVARIANT: as with grants, what is answered here was given to nobody else: the answer came in time, in the history of
- * the store in which it was asked for, its version is above all that had been seen then, and its ids are above those of
- * earlier raises.
+ * INVARIANTS
+ * 1. As with grants, what is answered here was given to nobody else: the answer came in time, in the history of the store
+ *    in which it was asked for, its version is above all that had been seen then, and its ids are above those of earlier
+ *    raises.
+ * 2. No tag is in two raises at once: a new start may want one while the maximum is being raised, and an answer that was
+ *    overtaken would look like a store that went back.
  */
 export class Raises {
   readonly #ports: RaisesPorts;
+  /** The end of the last raise of each tag that is asked for or waits. */
+  readonly #ends = new Map<string, Promise<void>>();
 
   constructor(ports: RaisesPorts) {
     this.#ports = ports;
@@ -39,6 +44,20 @@ export class Raises {
 
   /** One attempt. Rejects with the refusals of the tag, or STORE_UNAVAILABLE when the outcome is unknown. */
   async raise(request: Omit<RaiseRequest, "seenVersion">): Promise<Raised> {
+    const { tag } = request;
+    const earlier = this.#ends.get(tag);
+    const { promise: end, resolve } = Promise.withResolvers<void>();
+    this.#ends.set(tag, end);
+    try {
+      if (earlier !== undefined) await earlier;
+      return await this.#ask(request);
+    } finally {
+      if (this.#ends.get(tag) === end) this.#ends.delete(tag);
+      resolve();
+    }
+  }
+
+  async #ask(request: Omit<RaiseRequest, "seenVersion">): Promise<Raised> {
     const { store, guard, timers, storeTimeoutMs, onWentBack, onBelow } = this.#ports;
     const { history: historyNow } = this.#ports;
     const { tag } = request;
