@@ -94,8 +94,12 @@ function commit(): string {
   return status === 0 ? stdout.trim() : "no commit";
 }
 
-// What a run chooses of many alike, the commit chooses.
+// What a run chooses of many alike, the commit chooses: files, and the cases of properties. Long runs draw new cases each time.
 process.env["IDMINT_COMMIT"] ??= commit();
+if (process.env["IDMINT_LONG"] !== "1") {
+  const digest = createHash("sha256").update(process.env["IDMINT_COMMIT"]).digest();
+  process.env["IDMINT_SEED"] ??= String(digest.readInt32BE());
+}
 
 /**
  * The longest files that this run leaves out: all but IDMINT_LONGEST of them. Default: none. The commit chooses, so that runs of
@@ -138,6 +142,18 @@ const bundledThread: Plugin = {
   },
 };
 
+/** Gives properties the seed of the run. */
+const seededProperties: Plugin = {
+  name: "idmint-seeded-properties",
+  enforce: "pre",
+  transform(code) {
+    if (!code.includes('import fc from "fast-check"')) return undefined;
+    const seed = 'globalThis.process.env["IDMINT_SEED"]';
+    const line = `if (${seed} !== undefined) fc.configureGlobal({ seed: Number(${seed}) });`;
+    return { code: `${code}\n${line}\n`, map: null };
+  },
+};
+
 function project(
   name: string,
   timeoutMs: number,
@@ -149,7 +165,7 @@ function project(
   } = {},
 ): TestProjectConfiguration {
   return {
-    plugins: [bundledThread],
+    plugins: [bundledThread, seededProperties],
     resolve: { conditions },
     ssr: { resolve: { conditions, externalConditions: conditions } },
     test: {

@@ -8,7 +8,7 @@ import {
   StreamIdsRequest,
 } from "@idmint/proto";
 import { Status } from "@idmint/proto/rpc";
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { realSystem } from "../../src/main/system.ts";
 import { FLAG } from "../../src/fast/http2/frames.ts";

@@ -1,5 +1,5 @@
 // Fields that come as text again and again are as they are when nothing is remembered.
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Field } from "../../src/fast/http2/hpack/fields.ts";
 import { HpackDecoder } from "../../src/fast/http2/hpack/decoder.ts";

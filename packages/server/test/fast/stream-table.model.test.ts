@@ -1,5 +1,5 @@
 // The table of open streams against a map.
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Stream } from "../../src/fast/http2/stream.ts";
 import { StreamTable } from "../../src/fast/http2/stream-table.ts";

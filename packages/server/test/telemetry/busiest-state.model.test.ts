@@ -1,5 +1,5 @@
 // Which tags have series of their own, against a count of everything that was issued.
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   beginRanking,

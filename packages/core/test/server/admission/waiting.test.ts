@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { beganToWait, createWaitingState, endedToWait, mayWait } from "@idmint/core/server";
 import { expect, test } from "vitest";
 

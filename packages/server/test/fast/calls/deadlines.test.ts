@@ -1,6 +1,6 @@
 import { elapsedClock } from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Deadlines } from "../../../src/fast/calls/deadlines.ts";
 

@@ -1,5 +1,5 @@
 import { deflateSync, gzipSync } from "node:zlib";
-import * as fc from "fast-check";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Deframer, MAX_MESSAGE_BYTES, type TakeMessage } from "../../../src/fast/calls/deframer.ts";
 import { ACCEPTED, decompress, isKnownEncoding } from "../../../src/fast/calls/encoding.ts";
