@@ -46,21 +46,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   return fleet;
 }
 
-/**
- * Some of many alike, in their order: all of them with IDMINT_LONG=1, else so many. The commit chooses, so that runs of one
- * commit are alike; IDMINT_SEED chooses others.
- */
+/** Some of many alike, in their order: all of them with IDMINT_LONG=1, else so many. The seed chooses. */
 export function someOf<T>(count: number, all: readonly T[]): readonly T[] {
   if (isLong) return all;
-  const { below } = seededRandom(process.env["IDMINT_SEED"] === undefined ? lot() : undefined);
+  const { below } = seededRandom();
   const places = new Set<number>();
   while (places.size < Math.min(count, all.length)) places.add(below(all.length));
   return all.filter((_, place) => places.has(place));
-}
-
-/** A number of the commit, which vitest.config.ts names. */
-function lot(): number {
-  return Number.parseInt((process.env["IDMINT_COMMIT"] ?? "0").slice(0, 7), 16) || 0;
 }
 
 /** Declares `of` tests that are alike, of which a run takes so many: see `someOf`. */
@@ -76,7 +68,7 @@ export function someTests(
   };
 }
 
-/** Random numbers from a seed that is printed, so that a run can be repeated: IDMINT_SEED=… `its`: that of one round. */
+/** Random numbers from a seed: that of the run, which the commit chooses (vitest.config.ts), or `its`, that of one round. */
 export function seededRandom(its?: number): {
   readonly seed: number;
   readonly below: (limit: number) => number;
