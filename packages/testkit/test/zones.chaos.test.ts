@@ -20,9 +20,9 @@ const WINDOW_MS = isLong ? 15_000 : 4_000;
 const HOME_SHARE = 0.99;
 /** Of a call. A machine that does much else may give this process no time for seconds. */
 const DEADLINE_MS = 20_000;
-/** Bars with room for a machine that does much else; the figures are printed. */
-const HOME_MS = 25_000;
-const FOLLOW_MS = 30_000;
+/** How long whole windows are waited for, on a machine that does much else; a quiet one needs seconds, which are printed. */
+const HOME_MS = 60_000;
+const FOLLOW_MS = 60_000;
 const NAMES = ["a1", "a2", "a3", "b1", "b2", "b3"] as const;
 
 type Name = (typeof NAMES)[number];
@@ -167,8 +167,7 @@ function homeShare(loads: Loads): number {
 
 test(
   "callers notice nothing of a zone that is cut off and heals, a drained server and new weights",
-  // A share is of few loads, and of fewer on a busy machine.
-  { timeout: 300_000, retry: 1 },
+  { timeout: 360_000 },
   async () => {
     const postgres = await ownPostgres();
     const { url } = await postgres.createDatabase();
