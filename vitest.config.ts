@@ -1,6 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { defineConfig, type Plugin, type TestProjectConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -49,35 +57,49 @@ process.env["NODE_COMPILE_CACHE"] ??= path.join(
  * systems with all their faults, or in a browser.
  */
 const LONGEST = [
+  "packages/cli/test/bad-input.e2e.test.ts",
   "packages/client/test/zones.e2e.test.ts",
+  "packages/server/test/sqlite-claims.e2e.test.ts",
   "packages/server/test/store/etcd/members.e2e.test.ts",
   "packages/server/test/store/sqlite-restore.chaos.test.ts",
   "packages/testkit/test/claims.chaos.test.ts",
   "packages/testkit/test/clocks.chaos.test.ts",
-  "packages/testkit/test/console/console.e2e.test.ts",
-  "packages/testkit/test/console/tags.e2e.test.ts",
   "packages/testkit/test/cold-tags.e2e.test.ts",
+  "packages/testkit/test/console/console.e2e.test.ts",
+  "packages/testkit/test/console/fleet.e2e.test.ts",
+  "packages/testkit/test/console/tags.e2e.test.ts",
   "packages/testkit/test/crash.chaos.test.ts",
+  "packages/testkit/test/deploy/chart-server.e2e.test.ts",
   "packages/testkit/test/deploy/chart.e2e.test.ts",
   "packages/testkit/test/deploy/watch.e2e.test.ts",
+  "packages/testkit/test/etcd.chaos.test.ts",
+  "packages/testkit/test/fail-over.chaos.test.ts",
   "packages/testkit/test/freeze.chaos.test.ts",
+  "packages/testkit/test/kept-row.chaos.test.ts",
   "packages/testkit/test/ledger.chaos.test.ts",
+  "packages/testkit/test/lies.chaos.test.ts",
   "packages/testkit/test/midnight.chaos.test.ts",
+  "packages/testkit/test/overload.chaos.test.ts",
   "packages/testkit/test/processes.chaos.test.ts",
   "packages/testkit/test/redis-sentinel.chaos.test.ts",
   "packages/testkit/test/redis-sequence.chaos.test.ts",
   "packages/testkit/test/rolling.chaos.test.ts",
   "packages/testkit/test/sdk-survival.chaos.test.ts",
-  "packages/testkit/test/sequence.chaos.test.ts",
   "packages/testkit/test/sequence-gaps.e2e.test.ts",
+  "packages/testkit/test/sequence.chaos.test.ts",
   "packages/testkit/test/snowflake.chaos.test.ts",
   "packages/testkit/test/soak.chaos.test.ts",
+  "packages/testkit/test/strangers.chaos.test.ts",
   "packages/testkit/test/two-stores.chaos.test.ts",
   "packages/testkit/test/went-back.chaos.test.ts",
   "packages/testkit/test/worker-ids-postgres.chaos.test.ts",
   "packages/testkit/test/worker-ids-redis.chaos.test.ts",
   "packages/testkit/test/worker-ids-sqlite.chaos.test.ts",
+  "packages/testkit/test/zones.chaos.test.ts",
 ];
+
+/** How many of them a run takes with IDMINT_PART=1. */
+const LONGEST_TAKEN = 4;
 
 /** Test files that run on both doors of gRPC in each run. */
 const ON_BOTH_DOORS = [
@@ -103,24 +125,38 @@ if (process.env["IDMINT_LONG"] !== "1") {
 }
 
 /**
- * The longest files that this run leaves out: all but IDMINT_LONGEST of them. Default: none. The commit chooses, so that runs of
- * one commit are alike and all files have their turn.
+ * The files of whole systems and storms that this run leaves to other commits: none, or with IDMINT_PART=1 all but a few of the
+ * longest and half of the others. The commit chooses, so that runs of one commit are alike and all files have their turn.
  */
 function leftOut(): string[] {
-  const taken = Number(process.env["IDMINT_LONGEST"] ?? LONGEST.length);
-  if (taken >= LONGEST.length) return [];
+  if (process.env["IDMINT_PART"] !== "1") return [];
   if (process.env["IDMINT_LEFT_OUT"] === undefined) {
-    const of = process.env["IDMINT_COMMIT"];
+    const of = process.env["IDMINT_COMMIT"] ?? "";
     const turn = (file: string): string =>
       createHash("sha256")
         .update(of + file)
         .digest("hex");
-    const left = LONGEST.toSorted((a, b) => (turn(a) < turn(b) ? -1 : 1)).slice(taken);
+    const files = wholeSystems().toSorted((a, b) => (turn(a) < turn(b) ? -1 : 1));
+    const longest = files.filter((file) => LONGEST.includes(file));
+    const others = files.filter((file) => !LONGEST.includes(file));
+    const left = [...longest.slice(LONGEST_TAKEN), ...others.slice(Math.ceil(others.length / 2))];
     // This file is read several times in a run.
     process.env["IDMINT_LEFT_OUT"] = left.join(" ");
-    process.stdout.write(`Left to other commits:\n  ${left.join("\n  ")}\n`);
+    process.stdout.write(`Left to other commits: ${left.length} of ${files.length} files.\n`);
   }
   return process.env["IDMINT_LEFT_OUT"].split(" ");
+}
+
+function wholeSystems(): string[] {
+  const packages = path.join(import.meta.dirname, "packages");
+  return readdirSync(packages).flatMap((name) => {
+    const folder = path.join(packages, name, "test");
+    if (!existsSync(folder)) return [];
+    const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
+    return files
+      .filter((file) => /\.(?:e2e|chaos)\.test\.ts$/u.test(file))
+      .map((file) => path.posix.join("packages", name, "test", file));
+  });
 }
 
 // The door that servers have unless they are told. `pnpm test:doors` runs all files on both.
@@ -155,15 +191,20 @@ const seededProperties: Plugin = {
   },
 };
 
-/** What waits most goes first, so that what only computes fills the machine at the end. */
+/** The longest files go first, and what waits most before what only computes: that fills the machine at the end. */
 const ORDER = ["smoke", "redis", "pg", "etcd", "chaos", "e2e", "doors", "model", "unit"];
 
 class WaitingFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- It is the sequencer's, which copies.
     const sorted = await super.sort(files);
-    const placeOf = ({ project: { name } }: TestSpecification): number => ORDER.indexOf(name);
     return sorted.toSorted((a, b) => placeOf(a) - placeOf(b));
   }
+}
+
+function placeOf({ project: { name }, moduleId }: TestSpecification): number {
+  const isLongest = LONGEST.includes(path.relative(import.meta.dirname, moduleId));
+  return isLongest ? -1 : ORDER.indexOf(name);
 }
 
 function project(
