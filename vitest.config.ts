@@ -231,7 +231,7 @@ function project(
       // the process, it puts back.
       isolate: false,
       execArgv: ["-C", "idmint-source"],
-      setupFiles: ["packages/testkit/src/doors-setup.ts"],
+      setupFiles: ["packages/testkit/src/file-setup.ts"],
       // The default of a second is less than a busy machine may take.
       expect: { poll: { timeout: 10_000 } },
       ...test,

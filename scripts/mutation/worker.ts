@@ -80,7 +80,7 @@ async function start(planned: readonly Planned[]): Promise<(task: Task) => Promi
       bail: 1,
       execArgv: ["-C", "idmint-source"],
       expect: { poll: { timeout: 10_000 } },
-      setupFiles: ["packages/testkit/src/doors-setup.ts", "scripts/mutation/setup.ts"],
+      setupFiles: ["packages/testkit/src/file-setup.ts", "scripts/mutation/setup.ts"],
       sequence: { sequencer: InOrder },
       reporters: [{}],
     },

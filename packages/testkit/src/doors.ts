@@ -4,7 +4,7 @@ type Door = (typeof DOORS)[number];
 /** The one of a server that is not told. */
 export const DEFAULT_DOOR: Door = "fast";
 
-/** What gives the servers of a test the door that was chosen for its file; `doors-setup.ts` chooses. */
+/** What gives the servers of a test the door that was chosen for its file; `file-setup.ts` chooses. */
 export function doorEnv(): { readonly IDMINT_GRPC_DOOR?: string } {
   const { IDMINT_GRPC_DOOR: door } = process.env;
   return door === undefined ? {} : { IDMINT_GRPC_DOOR: door };

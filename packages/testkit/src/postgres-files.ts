@@ -58,7 +58,7 @@ export function postgresFiles(): PostgresFiles {
 }
 
 /** Removes a folder when this process is gone, however it ends: then the standard input of the remover ends. */
-function removeAfterwards(folder: string): void {
+export function removeAfterwards(folder: string): void {
   const remover = spawn("/bin/sh", ["-c", 'read -r word; rm -rf "$1"', "sh", folder], {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,

@@ -2,27 +2,18 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, onTestFailed, onTestFinished, test } from "vitest";
-import { killChildren } from "../src/fleet/child.ts";
+import { onTestFailed, onTestFinished, test } from "vitest";
+import { afterFile } from "../src/after-file.ts";
 import { Fleet, type FleetOptions } from "../src/fleet/fleet.ts";
 import { TestPostgres } from "../src/postgres.ts";
 
 /** IDMINT_LONG=1 runs the same tests for as long as a release wants it. */
 export const isLong: boolean = process.env["IDMINT_LONG"] === "1";
 
-// Whatever a test forgot dies with its file.
-afterAll(killChildren);
-
-const folders: string[] = [];
-
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
-
 /** Path of a SQLite file in a folder of its own, gone after the last test; nothing is there yet. */
 export async function sqliteFile(): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), "idmint-store-"));
-  folders.push(folder);
+  afterFile(() => rmSync(folder, { recursive: true, force: true }));
   return path.join(folder, "idmint.db");
 }
 

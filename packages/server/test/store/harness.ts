@@ -2,9 +2,9 @@ import type { Store } from "@idmint/core/server";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { afterFile } from "@idmint/testkit/after-file";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import type { StoreHarness } from "@idmint/testkit/store-suite";
-import { afterAll } from "vitest";
 import {
   addToSpread,
   migrateStore,
@@ -70,15 +70,21 @@ const UNSAFE = ["fsync", "full_page_writes"];
 
 /** A database with our schema, which copies of it need not be migrated for: one for each test file that asks. */
 let migrated: Promise<TestDatabase> | undefined;
-afterAll(async () => (await migrated)?.close());
+
+async function migratedDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  afterFile(async () => {
+    migrated = undefined;
+    await database.close();
+  });
+  const config: PostgresConfig = { backend: "postgres", url: database.url, allowUnsafe: UNSAFE };
+  await migrateStore(config, { dryRun: false });
+  return database;
+}
 
 /** A database with a store as `migrateStore` leaves it, in a fraction of the time. */
 async function databaseWithStore(): Promise<TestDatabase> {
-  migrated ??= createTestDatabase().then(async (database) => {
-    const config: PostgresConfig = { backend: "postgres", url: database.url, allowUnsafe: UNSAFE };
-    await migrateStore(config, { dryRun: false });
-    return database;
-  });
+  migrated ??= migratedDatabase();
   const database = await createTestDatabase((await migrated).name);
   // A store of its own, and accepted where it lies.
   await database.query(`UPDATE idmint.store SET store_id = gen_random_uuid(), incarnation = gen_random_uuid(),

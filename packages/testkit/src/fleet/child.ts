@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import type { Writable } from "node:stream";
+import { afterFile } from "../after-file.ts";
 import { doorEnv } from "../doors.ts";
 import { CLI } from "../program.ts";
 import { leakIn, secretsIn } from "./leaks.ts";
@@ -67,6 +68,8 @@ export class Child {
     const { pid } = this.#process;
     if (pid !== undefined) tellReaper(`+${pid}\n`);
     running.add(this);
+    // Whatever a test forgot dies with its file.
+    afterFile(killChildren);
     this.ended = new Promise((resolve) => {
       const end = (exit: Exit): void => {
         if (pid !== undefined) tellReaper(`-${pid}\n`);

@@ -1,21 +1,23 @@
 // A server for callers of all kinds, and what a test does to it.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { type ListFiguresResponse, SegmentKind, SequenceKind, Tag } from "@idmint/proto";
 import { NodeServiceClient, TagServiceClient } from "@idmint/proto/grpc-js";
 import pg from "pg";
-import { afterAll } from "vitest";
+import { afterFile } from "../../src/after-file.ts";
 import type { Target } from "../../src/callers/caller.ts";
 import { selfSigned, signedBy } from "../../src/certificate.ts";
 import { Child } from "../../src/fleet/child.ts";
 import { CLI } from "../../src/program.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
+import { removeAfterwards } from "../../src/postgres-files.ts";
 import { TestPostgres } from "../../src/postgres.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "idmint-clients-"));
+removeAfterwards(folder);
 const AUTHORITY = "idmint tests";
 const ca = selfSigned(AUTHORITY);
 const { cert, key } = signedBy(ca, "localhost", AUTHORITY);
@@ -29,12 +31,16 @@ writeFileSync(keyFile, key, { mode: 0o400 });
 
 let postgres: Promise<TestPostgres> | undefined;
 
-afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
-  await (await postgres)?.close();
-});
+async function ofThisFile(): Promise<TestPostgres> {
+  const server = await TestPostgres.start({ durable: true });
+  afterFile(async () => {
+    postgres = undefined;
+    await server.close();
+  });
+  return server;
+}
 
-/** A folder that goes with the test file. */
+/** A folder that goes with the process. */
 export function newFolder(): string {
   return mkdtempSync(path.join(folder, "own-"));
 }
@@ -77,7 +83,7 @@ export class ClientsServer {
     env: Readonly<Record<string, string>> = {},
   ): Promise<ClientsServer> {
     const port = await freePort();
-    postgres ??= TestPostgres.start({ durable: true });
+    postgres ??= ofThisFile();
     const { url: storeUrl } = await (await postgres).createDatabase();
     const tls = { IDMINT_TLS_CERT_FILE: certFile, IDMINT_TLS_KEY_FILE: keyFile };
     const child = new Child(CLI, ["start-dev", "--json"], {

@@ -1,18 +1,12 @@
-import { afterEach } from "vitest";
+import { onTestFinished } from "vitest";
 import type { RedisSeeded, RedisSequences, SequenceSeedRequest } from "@idmint/core/server";
 import { RedisServer, type RedisServerOptions } from "@idmint/testkit/redis";
 import { CountingRedisClient } from "../../../src/store/redis/counting-redis.ts";
 
-const cleanups: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
 /** A Redis of the test's own. */
 export async function ownRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const redis = await RedisServer.start(options);
-  cleanups.push(() => redis.close());
+  onTestFinished(() => redis.close());
   return redis;
 }
 
@@ -28,7 +22,7 @@ export async function redisServerAt(
     config,
     typeof storeId === "string" ? () => storeId : storeId,
   );
-  cleanups.push(() => redisServer.close());
+  onTestFinished(() => redisServer.close());
   if (!(await redisServer.connected(10_000))) throw new Error("no connection to Redis");
   return redisServer;
 }
