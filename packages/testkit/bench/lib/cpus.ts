@@ -15,15 +15,21 @@ function pin(list: string): readonly string[] {
   return ["taskset", "-c", list];
 }
 
+const UNPINNED: Cores = { server: [], generator: [], arePinned: false };
+
 function findCores(): Cores {
   const count = availableParallelism();
-  const unpinned = { server: [], generator: [], arePinned: false };
-  if (count < 2) return unpinned;
+  if (count < 2) return UNPINNED;
   const last = count - 1;
   const cores = { server: pin(`0-${last - 1}`), generator: pin(`${last}`), arePinned: true };
   const [command = "", ...args] = cores.generator;
-  return spawnSync(command, [...args, "true"]).status === 0 ? cores : unpinned;
+  return spawnSync(command, [...args, "true"]).status === 0 ? cores : UNPINNED;
 }
 
 /** Prefixes of a command line that pin it. */
-export const cores: Cores = findCores();
+export let cores: Cores = findCores();
+
+/** For runs that measure nothing, of which several share the cores. */
+export function pinNobody(): void {
+  cores = UNPINNED;
+}

@@ -68,13 +68,13 @@ Run them with \`npx --yes pnpm@10 bench\`. \`npx --yes pnpm@10 bench --help\` li
 
 ## Method
 
-- idmint and what it is compared with are measured in the same run, in turns, over several rounds. A ratio is the median of the rounds' ratios. Ratios hold on other machines too; absolute numbers hold on this one.
+- idmint and what it is compared with are measured in turns, over several rounds. A figure is the median of the rounds, a ratio that of the rounds' ratios. Ratios hold on other machines too; absolute numbers hold on this one.
 - The floor is a bare grpc-js server in its own process that answers the same messages from a counter, with the flags of V8 that idmint sets. Bare servers on grpc-go and tonic (packages/testkit/bench/floors) show the same call on other platforms. No other id service is measured.
 - idmint runs as users run it: \`idmint serve\` with its defaults and everything on (health, reflection, limits, log). Its store is a SQLite file that is synced at every commit, or its own PostgreSQL where the figure says so.
-- The generator is h2load on another core than the server's; for different tags and for streams, a generator on plain sockets. The server's count of issued ids and the size of the answers show that no call failed.
+- The generator is h2load, or for different tags and streams one on plain sockets, on another core than the server's. The server's count of issued ids and the size of the answers show that no call failed.
 - Several processes behind one address are not pinned to cores, and share two cores with the generator. Their processor time per call says more than their calls per second.
 - Each SDK figure is measured in its own process with one loop, in slices of about 20 ms, of which the lower quartile counts. Strings are flattened before the clock stops.
-- Nothing is left out: figures without a bar, spreads and the generator's own time are in [figures.json](benchmarks/figures.json).
+- [figures.json](benchmarks/figures.json) has the rest: rounds, spreads, figures without a bar and the generator's own time.
 `;
 
 function documentOf(
@@ -122,7 +122,7 @@ function cellsOf(summary: Summary, before: Summary | undefined): readonly string
 }
 
 function sectionOf(
-  { benchmark, date, rounds, seconds, summaries }: Run,
+  { benchmark, date, summaries }: Run,
   benchmarks: readonly Benchmark[],
   images: ReadonlyMap<string, string>,
 ): string {
@@ -131,10 +131,10 @@ function sectionOf(
   const judged = summaries.filter(({ bar }) => bar !== undefined);
   return [
     `\n## ${title}\n`,
-    `\`pnpm bench ${benchmark}\`, ${date}, up to ${rounds} rounds of ${seconds} s; medians.\n`,
+    `\`pnpm bench ${benchmark}\`, ${date}\n`,
     ...(image === undefined ? [] : [`${image}\n`]),
     row(["figure", "idmint", "compared with", "ratio", "bar"]),
-    row(["---", "---", "---", "---", "---"]),
+    "|---|---|---|---|---|",
     ...judged.map((summary, at) => row(cellsOf(summary, judged[at - 1]))),
   ].join("\n");
 }

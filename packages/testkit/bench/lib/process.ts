@@ -7,6 +7,9 @@ const TICKS_PER_SECOND = 100;
 const STOP_TIMEOUT_MS = 15_000;
 const running = new Set<ChildProcess>();
 
+/** Environment of all of them, besides PATH. */
+export const commonEnv: Record<string, string> = {};
+
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
@@ -26,7 +29,7 @@ export class Subject implements AsyncDisposable {
     const [program = "", ...args] = command;
     const { env = {}, ipc = false } = options;
     this.#child = spawn(program, args, {
-      env: { PATH: process.env["PATH"], ...env },
+      env: { PATH: process.env["PATH"], ...commonEnv, ...env },
       stdio: ["ignore", "pipe", "pipe", ...(ipc ? (["ipc"] as const) : [])],
     });
     running.add(this.#child);

@@ -1,7 +1,7 @@
 import { EtcdCluster } from "../../src/etcd/cluster.ts";
 import { TestPostgres } from "../../src/postgres.ts";
-import { runCli } from "../../src/fleet/child.ts";
 import { type Benchmark, type Effort, interleaved, samplesOf } from "../lib/benchmark.ts";
+import { BUILT_CLI } from "../lib/build.ts";
 import { cores } from "../lib/cpus.ts";
 import type { Figure } from "../lib/figure.ts";
 import type { Grants, GrantsMade } from "../lib/grants.ts";
@@ -66,8 +66,11 @@ export const etcd: Benchmark = {
 };
 
 async function migrate(storeUrl: string): Promise<void> {
-  const { code, stderr } = await runCli(["migrate"], { IDMINT_STORE_URL: storeUrl });
-  if (code !== 0) throw new Error(`idmint migrate: ${stderr}`);
+  const env = { IDMINT_STORE_URL: storeUrl };
+  await using migration = new Subject("idmint migrate", [process.execPath, BUILT_CLI, "migrate"], {
+    env,
+  });
+  await migration.toEnd(TIMEOUT_MS);
 }
 
 /** Callers in a process of their own, on the generator's core. */

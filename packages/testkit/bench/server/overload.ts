@@ -49,6 +49,8 @@ interface RefusalRound {
 
 /** Seconds that each kind of load lasts, and of watching until refusals end. */
 interface Times {
+  /** Of loads before what is measured. */
+  readonly warmUp: number;
   readonly storm: number;
   readonly short: number;
   readonly settle: number;
@@ -95,8 +97,9 @@ export const overload: Benchmark = {
 
 async function roundOf({ quick, seconds }: Effort): Promise<Round> {
   const times: Times = quick
-    ? { storm: 1, short: 0.3, settle: 0, after: 0 }
+    ? { warmUp: 0, storm: 0.5, short: 0.2, settle: 0, after: 0 }
     : {
+        warmUp: Math.min(2, 2 * seconds),
         storm: process.env["IDMINT_LONG"] === "1" ? 60 : 5 * seconds,
         short: 2 * seconds,
         settle: SETTLE_SECONDS,
@@ -112,6 +115,7 @@ async function roundOf({ quick, seconds }: Effort): Promise<Round> {
 
 /** A server without quotas. */
 async function overloadedRound({
+  warmUp,
   storm: stormSeconds,
   short: shortSeconds,
   settle: settleSeconds,
@@ -119,14 +123,14 @@ async function overloadedRound({
 }: Times): Promise<OverloadedRound> {
   await using idmint = await startIdmint();
   const tag = await idmint.makeTag();
-  const best = await bestOf(idmint, tag, shortSeconds);
+  const best = await bestOf(idmint, tag, warmUp, shortSeconds);
   const rate = best.answeredPerSecond;
   const light = await loadOf(idmint, tag, {
     ...FLOOD,
     callsPerSecond: rate * LIGHT,
     seconds: shortSeconds,
   });
-  const secondsBefore = 1;
+  const secondsBefore = Math.min(1, stormSeconds / 2);
   const [flood, modestBeside, after, floodRssGrowth] = await Promise.all([
     loadOf(idmint, tag, {
       ...FLOOD,
@@ -150,9 +154,14 @@ async function overloadedRound({
 }
 
 /** As many calls as the server answers with a queue that is short. */
-async function bestOf(idmint: Idmint, tag: string, seconds: number): Promise<StormResult> {
+async function bestOf(
+  idmint: Idmint,
+  tag: string,
+  warmUp: number,
+  seconds: number,
+): Promise<StormResult> {
   const closed = { connections: 8, streams: 16, callsPerSecond: 0 };
-  await loadOf(idmint, tag, { ...closed, seconds: Math.min(2, seconds) });
+  if (warmUp > 0) await loadOf(idmint, tag, { ...closed, seconds: warmUp });
   return loadOf(idmint, tag, { ...closed, seconds });
 }
 
@@ -190,15 +199,20 @@ async function quotaRound(
 }
 
 /** What a refusal costs beside a bare answer at the same rate, and how well a small quota is kept. */
-async function refusalRound({ short: seconds, settle, after }: Times): Promise<RefusalRound> {
+async function refusalRound({
+  warmUp,
+  short: seconds,
+  settle,
+  after,
+}: Times): Promise<RefusalRound> {
   await using floor = await startFloor();
   await using idmint = await startIdmint({
     env: { IDMINT_QUOTA_CALLER_CALLS: `1,${SECOND}=${QUOTA}` },
   });
   const tag = await idmint.makeTag();
   const load = { ...FLOOD, callsPerSecond: REFUSALS, seconds };
-  for (const server of [idmint, floor]) {
-    await loadOf(server, tag, { ...load, seconds: Math.min(1, seconds) });
+  for (const server of warmUp > 0 ? [idmint, floor] : []) {
+    await loadOf(server, tag, { ...load, seconds: Math.min(1, warmUp) });
   }
   const floorCpuUs = await cpuOf(floor, () => loadOf(floor, tag, load));
   const refusalCpuUs = await cpuOf(idmint, () => loadOf(idmint, tag, load));
