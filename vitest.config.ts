@@ -57,45 +57,45 @@ process.env["NODE_COMPILE_CACHE"] ??= path.join(
  * systems with all their faults, or in a browser.
  */
 const LONGEST = [
-  "packages/cli/test/bad-input.e2e.test.ts",
-  "packages/client/test/zones.e2e.test.ts",
-  "packages/server/test/sqlite-claims.e2e.test.ts",
-  "packages/server/test/store/etcd/members.e2e.test.ts",
-  "packages/server/test/store/sqlite-restore.chaos.test.ts",
-  "packages/testkit/test/claims.chaos.test.ts",
-  "packages/testkit/test/clocks.chaos.test.ts",
-  "packages/testkit/test/cold-tags.e2e.test.ts",
+  "packages/cli/test/commands/bad-input.e2e.test.ts",
+  "packages/client/test/servers/zones.e2e.test.ts",
+  "packages/server/test/store/etcd/cluster/members.e2e.test.ts",
+  "packages/server/test/store/sqlite/claims.e2e.test.ts",
+  "packages/server/test/store/sqlite/restore.chaos.test.ts",
   "packages/testkit/test/console/console.e2e.test.ts",
   "packages/testkit/test/console/fleet.e2e.test.ts",
   "packages/testkit/test/console/tags.e2e.test.ts",
-  "packages/testkit/test/crash.chaos.test.ts",
   "packages/testkit/test/deploy/chart-server.e2e.test.ts",
   "packages/testkit/test/deploy/chart.e2e.test.ts",
   "packages/testkit/test/deploy/watch.e2e.test.ts",
-  "packages/testkit/test/etcd.chaos.test.ts",
-  "packages/testkit/test/fail-over.chaos.test.ts",
-  "packages/testkit/test/freeze.chaos.test.ts",
-  "packages/testkit/test/kept-row.chaos.test.ts",
-  "packages/testkit/test/ledger.chaos.test.ts",
-  "packages/testkit/test/lies.chaos.test.ts",
-  "packages/testkit/test/midnight.chaos.test.ts",
-  "packages/testkit/test/overload.chaos.test.ts",
-  "packages/testkit/test/processes.chaos.test.ts",
-  "packages/testkit/test/redis-sentinel.chaos.test.ts",
-  "packages/testkit/test/redis-sequence.chaos.test.ts",
-  "packages/testkit/test/rolling.chaos.test.ts",
-  "packages/testkit/test/sdk-survival.chaos.test.ts",
-  "packages/testkit/test/sequence-gaps.e2e.test.ts",
-  "packages/testkit/test/sequence.chaos.test.ts",
-  "packages/testkit/test/snowflake.chaos.test.ts",
-  "packages/testkit/test/soak.chaos.test.ts",
-  "packages/testkit/test/strangers.chaos.test.ts",
-  "packages/testkit/test/two-stores.chaos.test.ts",
-  "packages/testkit/test/went-back.chaos.test.ts",
-  "packages/testkit/test/worker-ids-postgres.chaos.test.ts",
-  "packages/testkit/test/worker-ids-redis.chaos.test.ts",
-  "packages/testkit/test/worker-ids-sqlite.chaos.test.ts",
-  "packages/testkit/test/zones.chaos.test.ts",
+  "packages/testkit/test/floods/overload.chaos.test.ts",
+  "packages/testkit/test/floods/strangers.chaos.test.ts",
+  "packages/testkit/test/kinds/sequence/gaps.e2e.test.ts",
+  "packages/testkit/test/kinds/sequence/midnight.chaos.test.ts",
+  "packages/testkit/test/kinds/sequence/redis.chaos.test.ts",
+  "packages/testkit/test/kinds/sequence/sentinel.chaos.test.ts",
+  "packages/testkit/test/kinds/sequence/sequence.chaos.test.ts",
+  "packages/testkit/test/kinds/snowflake/clocks.chaos.test.ts",
+  "packages/testkit/test/kinds/snowflake/snowflake.chaos.test.ts",
+  "packages/testkit/test/kinds/snowflake/worker-ids-postgres.chaos.test.ts",
+  "packages/testkit/test/kinds/snowflake/worker-ids-redis.chaos.test.ts",
+  "packages/testkit/test/kinds/snowflake/worker-ids-sqlite.chaos.test.ts",
+  "packages/testkit/test/operation/ledger.chaos.test.ts",
+  "packages/testkit/test/outages/crash.chaos.test.ts",
+  "packages/testkit/test/outages/etcd.chaos.test.ts",
+  "packages/testkit/test/outages/fail-over.chaos.test.ts",
+  "packages/testkit/test/outages/freeze.chaos.test.ts",
+  "packages/testkit/test/outages/sdk-survival.chaos.test.ts",
+  "packages/testkit/test/outages/zones.chaos.test.ts",
+  "packages/testkit/test/servers/cold-tags.e2e.test.ts",
+  "packages/testkit/test/servers/processes.chaos.test.ts",
+  "packages/testkit/test/servers/rolling.chaos.test.ts",
+  "packages/testkit/test/servers/soak.chaos.test.ts",
+  "packages/testkit/test/went-back/claims.chaos.test.ts",
+  "packages/testkit/test/went-back/kept-row.chaos.test.ts",
+  "packages/testkit/test/went-back/lies.chaos.test.ts",
+  "packages/testkit/test/went-back/two-stores.chaos.test.ts",
+  "packages/testkit/test/went-back/went-back.chaos.test.ts",
 ];
 
 /** How many of them a run takes with IDMINT_PART=1. */
@@ -103,9 +103,9 @@ const LONGEST_TAKEN = 4;
 
 /** Test files that run on both doors of gRPC in each run. */
 const ON_BOTH_DOORS = [
-  "packages/server/test/access-tls.e2e.test.ts",
-  "packages/server/test/grpc-door.e2e.test.ts",
-  "packages/server/test/stream-ids.e2e.test.ts",
+  "packages/server/test/access/tls.e2e.test.ts",
+  "packages/server/test/doors/grpc.e2e.test.ts",
+  "packages/server/test/service/issue/stream-ids.e2e.test.ts",
 ];
 
 /** The commit of this checkout; a text of its own where there is none. */
@@ -264,7 +264,7 @@ export default defineConfig({
         globalSetup: "packages/testkit/src/etcd/setup.ts",
       }),
       // The pages for users as printed, and a short storm over every kind of tag.
-      project("smoke", 180_000, { globalSetup: "packages/cli/test/pages/build.setup.ts" }),
+      project("smoke", 180_000, { globalSetup: "packages/cli/test/docs/pages/build.setup.ts" }),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000, { exclude: leftOut() }),
       // What shows most of a door of gRPC, on the door that `e2e` does not take for it.
@@ -275,7 +275,7 @@ export default defineConfig({
       // Storms: fleets of processes that are killed, frozen and set back for a while. IDMINT_LONG=1 makes them long.
       project("chaos", 180_000, { exclude: leftOut() }),
       // What is published: the packed tarballs.
-      project("pack", 120_000, { globalSetup: "packages/testkit/test/pack.setup.ts" }),
+      project("pack", 120_000, { globalSetup: "packages/testkit/test/pack/build.setup.ts" }),
     ],
   },
 });

@@ -55,7 +55,7 @@ sentinel: what was in flight is sent again to the next master | a command in fli
 -   maxRetriesPerRequest: 0,
 +   autoResendUnfulfilledCommands: true,
 +   maxRetriesPerRequest: null,
-## server/test/redis-set-back.redis.test.ts
+## server/test/service/redis/set-back.redis.test.ts
 # server/src/service/kinds/redis-snowflake.ts
 positions in Redis are compared with what this server saw alone | positions of a redis_snowflake
 - const seen = Math.max(this.#seen, Number(mark));
@@ -68,16 +68,16 @@ a lower generation is asked for in Redis after a higher one was answered to othe
 changes of workers in Redis are not compared | a lease that Redis forgot
 - { generation, seen: Number(mark) }
 + { generation, seen: Number(mark) * 0 }
-## server/test/redis-two-stores.redis.test.ts
+## server/test/service/redis/two-stores.redis.test.ts
 # server/src/main/app.ts
 owner: Redis is not told which store counts in it | by turns
 - (given ? GIVEN_STORE : pins?.of("").id)
 + (given ? GIVEN_STORE : pins?.of("").id && GIVEN_STORE)
-## server/test/redis.redis.test.ts
+## server/test/service/redis/servers.redis.test.ts
 # server/src/store/redis/scripts.ts
 a replica that may be written to counts | counts nothing and says what it is
 - if string.find(replication, 'role:slave', 1, true) then return nil, nil, 'READONLY a replica does not count' end
-## server/test/service/redis-counters.redis.test.ts
+## server/test/service/redis/counters.redis.test.ts
 # server/src/service/redis/agreement.ts
 a tag that moved after the raise is started in its old Redis server
 - if (place.redisServer !== redisServer.name) return placeRead(state, redisServer.name, place);

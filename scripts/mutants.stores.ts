@@ -1,7 +1,8 @@
 import { type Mutant, mutantsOf } from "./mutant.ts";
 
 // What is kept of the promises by PostgreSQL, etcd and SQLite, which only tests with a real one show.
-export const storeMutants: readonly Mutant[] = mutantsOf(`## cli/test/ticket.pg.test.ts
+export const storeMutants: readonly Mutant[] =
+  mutantsOf(`## cli/test/commands/databases/ticket.pg.test.ts
 # server/src/store/ticket/migrate.ts
 ticket: one database is migrated under two names | two names
 - if (other !== undefined) throw
@@ -79,16 +80,16 @@ went back: etcd's history explains no row that was forgotten | made again at onc
 - if (wasThere !== false) return { loss: "", isThere: wasThere === true };
 went back: etcd rows of two histories are compared | row has gone
 - if (incarnation !== known.incarnation) return { loss: "", isThere: false };
-## server/test/store/postgres-commit.pg.test.ts
+## server/test/store/postgres/commit.pg.test.ts
 # server/src/store/postgres/connections.ts
 postgres: a COMMIT that answers ROLLBACK is taken for done
 - if (command !== "COMMIT") throw
 + if (command === "") throw
-## server/test/store/postgres-durable.pg.test.ts
+## server/test/store/postgres/faults/durable.pg.test.ts
 # server/src/store/postgres/accept.ts
 postgres: a store whose tables a crash empties is accepted | a store whose table
 - await assertLogged(session, "idmint");
-## server/test/store/postgres-hosts.pg.test.ts
+## server/test/store/postgres/hosts/hosts.pg.test.ts
 # server/src/store/postgres/hosts/others.ts
 failover: a store is accepted beside a host that is silent | known to be stopped
 - if (silent.length === 0 || saysStopped) return;
@@ -96,7 +97,7 @@ failover: a store is accepted beside a host that is silent | known to be stopped
 # server/src/store/postgres/hosts/primary.ts
 failover: a second primary that comes up later is not looked for | an old primary that comes back
 - if (performance.now() - this.#lookedAtMs > FRESH_MS) this.#look().catch(() => undefined);
-## server/test/store/postgres-pin.pg.test.ts
+## server/test/store/postgres/pin.pg.test.ts
 # server/src/store/postgres/connections.ts
 pin: a new connection is not proved
 - await this.#belonging?.prove(client);
@@ -107,7 +108,7 @@ pin: a ticket database of another name is pinned | the wrong name is never pinne
 pin: a session that leads elsewhere grants | a session that leads to another store
 - THEN 'store_id' END
 + THEN NULL END
-## server/test/store/postgres-pooler.pg.test.ts
+## server/test/store/postgres/faults/pooler.pg.test.ts
 # server/src/store/postgres/identity.ts
 postgres: a session's synchronous_commit is not looked at
 - current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
@@ -119,7 +120,7 @@ postgres: a session that hears no warnings grants
 postgres: a transaction commits as its session happens to
 - return allowUnsafe.includes("synchronous_commit") ? begin :
 + return allowUnsafe.length > 0 ? begin :
-## server/test/store/postgres-restore.pg.test.ts
+## server/test/store/postgres/restore.pg.test.ts
 # server/src/store/postgres/grant.ts
 store: tag rows loaded from a dump are not noticed
 - OR NOT l.is_ours THEN
@@ -131,7 +132,7 @@ store: the identity of PostgreSQL is not compared
 store: a store row loaded from a dump is not noticed
 - WHEN s.xmin <> s.written_by
 + WHEN false
-## server/test/store/postgres-sequences.pg.test.ts
+## server/test/store/postgres/sequences.pg.test.ts
 # server/src/store/postgres/grant.ts
 store: the clock that ends periods is read before the lock is had
 - SELECT clock_timestamp() AS store_now, count(*) FROM locked
@@ -145,7 +146,7 @@ postgres: a grant goes back to the period of the clock
 postgres: a period that was left begins at 1 again
 - THEN \${lastIdOf("l", "p.start")} ELSE
 + THEN 0 ELSE
-## server/test/store/postgres-standbys.pg.test.ts
+## server/test/store/postgres/hosts/standbys.pg.test.ts
 # server/src/store/postgres/changes.ts
 failover: a row that its standby lacks counts as renewed | cancelled wait
 - isRenewed: store.renewed !== null && missing.length === 0,
@@ -157,7 +158,7 @@ failover: an answer that its standby lacks counts | ends without a word
 failover: a server with one host undermines the standby | names one host
 - AND 'standbys' <> ALL (\${allowed})
 + AND 'standbys' = ALL (\${allowed}) AND false
-## server/test/store/postgres-went-back.pg.test.ts
+## server/test/store/postgres/went-back.pg.test.ts
 # server/src/store/postgres/hosts/own-row.ts
 went back: a row that a hand wrote becomes one of ours by the mark
 - OR t.xmin = t.written_by AND t.moved_to
@@ -174,7 +175,7 @@ went back: a renewal wipes out its own proof
 went back: a row that is gone is made again at once
 - \${history}::text OR \${mayMake}::boolean AS may_make
 + \${history}::text OR \${mayMake}::boolean OR true AS may_make
-## server/test/store/postgres.pg.test.ts
+## server/test/store/postgres/store.pg.test.ts
 # server/src/store/postgres/connections.ts
 store: a warning of PostgreSQL is ignored | a warning during a grant
 -       if (warnings.length > 0) {
@@ -203,16 +204,16 @@ store: PostgreSQL rows are judged before they are locked | grants of several han
 marks of PostgreSQL fall | a mark rises, never falls
 - DO UPDATE SET mark = excluded.mark WHERE excluded.mark > m.mark
 + DO UPDATE SET mark = excluded.mark
-## server/test/store/spread-workers.pg.test.ts
+## server/test/store/spread/workers.pg.test.ts
 # server/src/store/postgres/worker-leases.ts
 snowflake: a database leases worker ids of a tag that moved away
 -       if (row.is_elsewhere) throw new TagMovedError(tag);
-## server/test/store/sqlite-processes.e2e.test.ts
+## server/test/store/sqlite/processes.e2e.test.ts
 # server/src/store/sqlite/file/database.ts
 store: a commit that failed on SQLite goes unnoticed
 -       throw this.#notCommitted(handle, error);
 +       void this.#notCommitted(handle, error);
-## server/test/store/sqlite-restore.chaos.test.ts
+## server/test/store/sqlite/restore.chaos.test.ts
 # server/src/store/sqlite/file/files.ts
 store: replaced files under a running SQLite server are not noticed
 - one.wal === other.wal && one.shm === other.shm
@@ -230,7 +231,7 @@ store: SQLite rows that went back alone are not noticed
 went back: sqlite does not sum up floors | set back by hand
 -  && floors === row.floors;
 + ;
-## server/test/store/ticket.pg.test.ts
+## server/test/store/ticket/store.pg.test.ts
 # server/src/store/ticket/grant.ts
 ticket: a slot grants under an epoch that is over | a slot is taken over once
 - WHEN l.state <> 'active' OR l.epoch <> r.epoch OR l.owner

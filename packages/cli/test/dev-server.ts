@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from "vitest";
-import { cli, type Served, serve, temporaryFolder } from "./process.ts";
+import { cli, type Served, serve, temporaryFolder } from "./spawn.ts";
 import type { CommandResult } from "./support.ts";
 
 /** `start-dev` as a process of its own, for all tests of a file. */

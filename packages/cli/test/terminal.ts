@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cleanEnv, CLI } from "./process.ts";
+import { cleanEnv, CLI } from "./spawn.ts";
 
 /** A program on a terminal of its own, as `script` makes one. */
 export interface Terminal {

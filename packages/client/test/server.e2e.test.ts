@@ -139,7 +139,7 @@ test("PER_CLIENT ids never go down while servers stop and start under a client",
 test("forked children and worker threads each have their own ids", async () => {
   await using fleet = await RealFleet.start(2);
   await fleet.createTag("orders");
-  const script = path.join(import.meta.dirname, "child/issue-ids.ts");
+  const script = path.join(import.meta.dirname, "process/child/issue-ids.ts");
   const execArgv = ["-C", "idmint-source"];
   const addresses = fleet.addresses.join(",");
   const children = [

@@ -10,7 +10,7 @@ import { expect, inject, onTestFinished, test } from "vitest";
 import { RealFleet } from "../real-fleet.ts";
 import { type Adapter, ADAPTERS, COMPILER, readPage, tagsOf, writePage } from "./page.ts";
 
-// What packages/testkit/test/pack.setup.ts provides, as far as this file needs it.
+// What packages/testkit/test/pack/build.setup.ts provides, as far as this file needs it.
 declare module "vitest" {
   interface ProvidedContext {
     readonly tarballs: readonly { readonly folder: string; readonly file: string }[];

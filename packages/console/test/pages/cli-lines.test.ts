@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { forgetLine, trafficLine, weightLine } from "../../src/pages/nodes/cli-lines.ts";
 import { figuresLine } from "../../src/pages/overview/cli-lines.ts";
 import { tagsLine, workersLine } from "../../src/pages/workers/cli-lines.ts";
-import { parsedLine } from "../tags/lines-support.ts";
+import { parsedLine } from "./tags/lines-support.ts";
 
 const RUNS = 15;
 /** Names of servers are their operators' own; a token of a process begins with any of its characters. */

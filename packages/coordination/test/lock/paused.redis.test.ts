@@ -13,7 +13,7 @@ test("a paused holder's writes are refused by their token, and it learns that it
   const url = await sharedRedisUrl();
   const name = `paused-${randomUUID()}`;
   const ttlMs = 1_000;
-  const script = path.join(import.meta.dirname, "../child/lock-holder.ts");
+  const script = path.join(import.meta.dirname, "holder-child.ts");
   const holder = spawn(
     process.execPath,
     ["-C", "idmint-source", script, url, name, String(ttlMs)],

@@ -9,7 +9,7 @@ import { TestQueue } from "./support.ts";
 const COUNT = process.env["IDMINT_LONG"] === "1" ? 10_000 : 2_000;
 const KILL_EVERY = 200;
 const BATCH = 100;
-const script = path.join(import.meta.dirname, "child/consume.ts");
+const script = path.join(import.meta.dirname, "consumer-child.ts");
 const execArgv = ["-C", "idmint-source"];
 
 test(`of ${COUNT} messages none is lost when the consumer is killed every ${KILL_EVERY}`, async () => {

@@ -1,0 +1,172 @@
+// Imports into a real server: from dumps of Leaf, Tinyid and MySQL, and from a PostgreSQL that is in use.
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/server";
+import { serverEnv } from "@idmint/testkit";
+import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { LEAF, POSTGRES, SHOP, tinyid } from "./dumps.ts";
+import { temporaryFolder } from "../../../spawn.ts";
+import { idmint, type CommandResult } from "../../../support.ts";
+
+const { folder, remove } = temporaryFolder();
+let store: TestDatabase;
+let shop: TestDatabase;
+let address = "";
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  [store, shop] = [await createTestDatabase(), await createTestDatabase()];
+  const env = {
+    ...serverEnv(),
+    IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes",
+    IDMINT_LOG_LEVEL: "silent",
+  };
+  const defaults = { "grpc.address": "127.0.0.1:0", "http.address": "127.0.0.1:0" };
+  const config = loadConfig({ env, flags: { "store-url": store.url }, defaults });
+  await migrateStore(storeConfigOf(config), { dryRun: false });
+  const server = await startServer(config);
+  address = server.grpcAddress;
+  close = () => server.close();
+});
+
+afterAll(async () => {
+  await close();
+  await Promise.all([store.close(), shop.close()]);
+  remove();
+});
+
+function dump(name: string, text: string): string {
+  const file = path.join(folder, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+const call = (...args: readonly string[]): Promise<CommandResult> =>
+  idmint([...args, "--address", address]);
+
+interface Planned {
+  readonly tag: string;
+  readonly floor: string;
+  readonly action: string;
+  readonly before: string | null;
+}
+
+async function imported(...args: readonly string[]): Promise<readonly Planned[]> {
+  const { exitCode, out, err } = await call("tag", "import", ...args, "--json");
+  expect([exitCode, args.includes("--dry-run") ? "" : err]).toEqual([0, ""]);
+  return (JSON.parse(out) as { tags: readonly Planned[] }).tags;
+}
+
+const actions = (all: readonly Planned[]): (readonly [string, string, string])[] =>
+  all.map(({ tag, floor, action }) => [tag, floor, action]);
+
+async function nextId(tag: string): Promise<bigint> {
+  return BigInt((await call("id", "next", tag)).out.trim());
+}
+
+test("Leaf: a dry run changes nothing, then tags begin above, and a second run changes nothing", async () => {
+  const args = ["leaf", dump("leaf.sql", LEAF), "--gap", "5000"];
+  const planned = await imported(...args, "--dry-run");
+  expect(actions(planned)).toEqual([
+    ["leaf-segment-test", "7001", "create"],
+    ["orders", "9007199254745993", "create"],
+  ]);
+  expect((await call("tag", "get", "orders")).exitCode).toBe(3);
+  const refused = await call("tag", "import", ...args);
+  expect([refused.exitCode, refused.err]).toEqual([2, expect.stringContaining("--yes")]);
+  expect(actions(await imported(...args, "--yes"))).toEqual(actions(planned));
+  expect(await nextId("leaf-segment-test")).toBe(7_002n);
+  expect(await nextId("orders")).toBe(9_007_199_254_745_994n);
+  const again = await imported(...args, "--yes");
+  expect(again.map(({ action }) => action)).toEqual(["keep", "keep"]);
+  expect(await nextId("leaf-segment-test")).toBe(7_003n);
+});
+
+test("Tinyid: of two databases the higher counts, and a tag that is there is raised", async () => {
+  expect((await call("tag", "create", "test")).exitCode).toBe(0);
+  expect(await nextId("test")).toBe(1n);
+  const files = [dump("one.sql", tinyid(300_001)), dump("two.sql", tinyid(500_000))];
+  const { out, exitCode } = await call("tag", "import", "tinyid", ...files, "--gap", "0", "--yes");
+  expect(exitCode).toBe(0);
+  expect(out).toMatch(/^test +500000 +500000 +raised from \d+ +max_id 500000$/m);
+  expect(await nextId("test")).toBe(500_001n);
+  expect(await nextId("test_odd")).toBe(5_001n);
+});
+
+test("MySQL: tables by other names, with a ceiling", async () => {
+  const args = ["--only", "payments", "--name", "payments=shop.payments", "--ceiling", "int32"];
+  const file = dump("shop.sql", SHOP);
+  expect(actions(await imported("mysql", file, "--gap", "10", ...args, "--yes"))).toEqual([
+    ["shop.payments", "100", "create"],
+  ]);
+  expect(await nextId("shop.payments")).toBe(101n);
+  const { out } = await call("tag", "get", "shop.payments", "--json");
+  expect(JSON.parse(out)).toMatchObject({ tag: { ceiling: "2147483647" } });
+});
+
+test("PostgreSQL: the database itself and its dump tell the same, and ids go on above everything there", async () => {
+  // What pg_dump made the dump of.
+  await shop.query(`
+    CREATE SCHEMA billing;
+    CREATE TABLE orders (id bigserial PRIMARY KEY, note text);
+    INSERT INTO orders (id) VALUES (7), (9001), (8);
+    SELECT setval('orders_id_seq', 9000);
+    CREATE TABLE billing."Invoice" (no integer GENERATED BY DEFAULT AS IDENTITY (START 100 INCREMENT 10));
+    SELECT setval('billing."Invoice_no_seq"', 730);
+    CREATE SEQUENCE fresh START 500;`);
+  const names = [
+    "--name",
+    "orders_id_seq=shop-orders",
+    "billing.Invoice_no_seq=invoices",
+    "fresh=fresh",
+  ];
+  const fromDump = await imported(
+    "postgres",
+    dump("pg.sql", POSTGRES),
+    "--gap",
+    "0",
+    ...names,
+    "--dry-run",
+  );
+  expect(actions(fromDump)).toEqual([
+    ["shop-orders", "9001", "create"],
+    ["invoices", "730", "create"],
+    ["fresh", "499", "create"],
+  ]);
+  // Until the switch it goes on.
+  await shop.query(
+    "INSERT INTO orders SELECT nextval('orders_id_seq') + 100 FROM generate_series(1, 5)",
+  );
+  const live = await imported("postgres", shop.url, "--gap", "0", ...names, "--yes");
+  expect(actions(live)).toEqual([
+    ["invoices", "730", "create"],
+    ["fresh", "499", "create"],
+    ["shop-orders", "9105", "create"],
+  ]);
+  const [{ highest } = {}] = await shop.query("SELECT max(id) AS highest FROM orders");
+  expect(await nextId("shop-orders")).toBe(BigInt(String(highest)) + 1n);
+  expect([await nextId("invoices"), await nextId("fresh")]).toEqual([731n, 500n]);
+});
+
+test("when one of the tags cannot be had, none is changed, and all reasons are told", async () => {
+  const created = await call("tag", "create", "clicks", "--kind", "snowflake");
+  expect(created.exitCode).toBe(0);
+  const rows = ["('free',100,5)", "('clicks',5,5)", "('far',9000000000000000,5)"];
+  await call("tag", "create", "far");
+  const text = `CREATE TABLE leaf_alloc (biz_tag text, max_id bigint, step int);\nINSERT INTO leaf_alloc VALUES ${rows.join()};`;
+  const { exitCode, err } = await call(
+    "tag",
+    "import",
+    "leaf",
+    dump("mixed.sql", text),
+    "--gap",
+    "0",
+    "--yes",
+  );
+  expect(exitCode).toBe(2);
+  expect(err).toContain("nothing was changed");
+  expect(err).toMatch(/clicks[^]*not one row of numbers/);
+  expect(err).toMatch(/far[^]*large/);
+  expect((await call("tag", "get", "free")).exitCode).toBe(3);
+});

@@ -1,4 +1,0 @@
-import { sequenceSuite } from "./sequence-suite.ts";
-import { postgresHarness } from "./store/harness.ts";
-
-sequenceSuite("PostgreSQL", postgresHarness);

@@ -1,0 +1,4 @@
+import { sequenceSuite } from "./suite.ts";
+import { postgresHarness } from "../../../store/harness.ts";
+
+sequenceSuite("PostgreSQL", postgresHarness);

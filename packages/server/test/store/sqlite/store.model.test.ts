@@ -1,0 +1,17 @@
+import { walkRegistry, walkStore } from "@idmint/testkit/store-model";
+import type { RegistryHarness } from "@idmint/testkit/store-suite";
+import { test } from "vitest";
+import { sqliteHarness } from "../harness.ts";
+
+async function makeRegistry(): Promise<RegistryHarness> {
+  const harness = await sqliteHarness();
+  return { ...harness, place: { registry: "STORE" }, pass: (ms) => harness.passWorkers(ms) };
+}
+
+test("a SQLite store does what the reference does, step by step, from several handles", async () => {
+  await walkStore(sqliteHarness, { runs: 15, steps: 120 });
+});
+
+test("the registry of worker ids in SQLite leases as the reference does, from several handles", async () => {
+  await walkRegistry(makeRegistry, { runs: 6, steps: 80 });
+});
