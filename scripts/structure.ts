@@ -42,7 +42,11 @@ const files = [...productPackages, "console"]
   .flatMap((name) => filesBelow(`packages/${name}/src`))
   .filter((file) => !/\/(?:gen|migrations)\//.test(file) && file !== "packages/proto/src/index.ts");
 /** The testkit stands at the edge: it may import all, and keeps the limits. */
-const limited = [...files, ...filesBelow("packages/testkit/src")];
+const limited = [
+  ...files,
+  ...filesBelow("packages/testkit/src"),
+  ...filesBelow("packages/testkit/sim"),
+];
 const tests = [...productPackages, "console", "testkit"].flatMap((name) =>
   filesBelow(`packages/${name}/test`),
 );

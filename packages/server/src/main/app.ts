@@ -1,4 +1,3 @@
-import { followCallers } from "../access/callers.ts";
 import { type IdmintError, invalidField } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import { ActiveAlarms } from "../alarms/active.ts";
@@ -14,9 +13,6 @@ import { type Emit, emitter } from "../service/events.ts";
 import type { ActiveAlarm } from "../service/figures/active-alarm.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
-import { knowRecentTags } from "../service/issue/recent-tags.ts";
-import type { KnownHistory } from "../service/upstream/poll-state.ts";
-import { awaitProof } from "../service/upstream/polling.ts";
 import { StoreWait } from "../service/upstream/store-wait.ts";
 import { knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
@@ -33,21 +29,15 @@ import { createLogger, type LineSink } from "../telemetry/logger.ts";
 import { EventLoopWatch } from "../telemetry/metrics/event-loop.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
 import { hostPort } from "./address.ts";
-import { makeDemoTag } from "./demo-tag.ts";
 import { type ConnectionSources, GrpcDoors } from "./doors/grpc.ts";
 import { openHttp } from "./doors/http.ts";
+import { follow, stopFollowing } from "./following.ts";
 import { withRoom } from "./doors/room.ts";
 import { instanceName } from "./instance.ts";
 import { Peers } from "./peers.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
-import {
-  groupFoldersOf,
-  meetingPlaceOf,
-  openStoreOrLater,
-  redisConfigsOf,
-  ticketConfigsOf,
-} from "./stores.ts";
+import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
 import { expectedOfAll } from "../store/pins/expected.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { memoryBytes, realSystem } from "./system.ts";
@@ -161,8 +151,8 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
     undo.unshift(() => http?.close(0));
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
-    const doors = { grpc, http, ...listening, httpAddress, v8Flags: v8Flags() };
-    return new Running({ ...config, services, stores, telemetry, emit, flush, ...doors });
+    const its = { ...config, ...realSystem, ...listening, httpAddress, v8Flags: v8Flags() };
+    return new Running({ ...its, grpc, http, services, stores, telemetry, emit, flush });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
@@ -233,61 +223,6 @@ async function openPlaces(
   const redisServers = await openRedisServers(redisConfigs, storeId);
   for (const redisServer of redisServers) opened(redisServer);
   return { ticketDatabases, redisServers };
-}
-
-/** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
-async function follow(
-  { access, poll, presence, directory, clocks, drain, capacity, told, ledger, tags }: Services,
-  known: KnownHistory | undefined,
-  {
-    makesDemoTag,
-    store,
-    emit,
-    config,
-    grpc,
-    storeWait,
-  }: Pick<ServerParts, "makesDemoTag"> & {
-    store: Store;
-    emit: Emit;
-    config: Config;
-    grpc: GrpcDoors;
-    storeWait: StoreWait;
-  },
-): Promise<void> {
-  await poll.start(known, storeWait);
-  await awaitProof(poll, presence, realSystem.timers);
-  access.onLook(() => grpc.recheck());
-  await followCallers(config, access, emit);
-  if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
-  else if (drain.cause === undefined) {
-    await knowRecentTags({ ...realSystem, store, directory, emit }, config.limitTags);
-  }
-  store.listen?.(() => poll.hasten());
-  for (const folder of groupFoldersOf(config)) emit({ type: "folder-shared", folder });
-  await clocks.watch.start();
-  if (makesDemoTag === true) await storeWait.of(() => makeDemoTag(tags));
-  capacity.start();
-  told.figures.start();
-  ledger?.start();
-}
-
-async function stopFollowing({
-  access,
-  poll,
-  clocks,
-  nodes,
-  capacity,
-  told,
-  ledger,
-}: Services): Promise<void> {
-  access.stop();
-  poll.stop();
-  capacity.stop();
-  told.figures.stop();
-  ledger?.stop();
-  clocks.watch.stop();
-  // A server that keeps leases goes on with them, and with the same row.
-  if (clocks.keeper?.hasTime !== true) await nodes.leave();
 }
 
 async function stopServing(services: Services, grpc: GrpcDoors): Promise<void> {

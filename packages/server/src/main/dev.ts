@@ -8,7 +8,7 @@ import { emitter } from "../service/events.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { type ServerParts, startServer } from "./app.ts";
-import { DEMO_TAG } from "./demo-tag.ts";
+import { DEMO_TAG } from "./following.ts";
 import { assertFree } from "./neighbours.ts";
 import type { Serving } from "./running.ts";
 import { startProcesses } from "./serving.ts";

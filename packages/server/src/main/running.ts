@@ -1,4 +1,4 @@
-import { bounded } from "@idmint/core";
+import { bounded, type Timers } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import { draining } from "../api/draining.ts";
 import { encodedFigures } from "../api/nodes/figures.ts";
@@ -12,7 +12,6 @@ import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { nodeTimers } from "../timers.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
 
 /** How long the last answers may take to be sent, once everything else is done. */
@@ -86,7 +85,8 @@ interface HttpPort {
 export interface RunningParts {
   readonly services: Services;
   readonly stores: readonly Pick<Store, "close">[];
-  readonly telemetry: Telemetry;
+  readonly telemetry: Pick<Telemetry, "metrics" | "stop">;
+  readonly timers: Timers;
   readonly grpc: CallDoor;
   /** Undefined: HTTP is not served. */
   readonly http: HttpPort | undefined;
@@ -106,7 +106,7 @@ export class Running implements RunningServer {
   readonly adminAddress: string;
   readonly httpAddress: string;
   readonly #parts: RunningParts;
-  readonly #ticker: NodeJS.Timeout;
+  #stopTicker: (() => void) | undefined;
   #sampling = false;
   #closed: Promise<void> | undefined;
 
@@ -118,7 +118,7 @@ export class Running implements RunningServer {
     this.httpAddress = httpAddress;
     this.#openDrain();
     services.audit.start();
-    this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
+    this.#tickLater();
     emit({ type: "serving", grpcAddress, adminAddress, httpAddress, v8Flags });
   }
 
@@ -174,14 +174,16 @@ export class Running implements RunningServer {
   }
 
   async #close(): Promise<void> {
-    const { services, grpc, http, stores, telemetry, emit, flush } = this.#parts;
+    const { services, grpc, http, stores, telemetry, timers, emit, flush } = this.#parts;
+    const atMost = (boundMs: number, work: Promise<unknown>): Promise<void> =>
+      settledWithin(boundMs, work, timers);
     const { drain, health, poll, directory } = services;
     const { drainDelayMs, drainTimeMs } = this.#parts;
     emit({ type: "draining", delayMs: drain.leaving === undefined ? drainDelayMs : 0 });
     await drain.stop();
     services.admission.stop();
     await Promise.all([grpc.idle(drainTimeMs), http?.idle(drainTimeMs)]);
-    clearInterval(this.#ticker);
+    this.#stopTicker?.();
     poll.stop();
     services.access.stop();
     services.clocks.watch.stop();
@@ -200,6 +202,13 @@ export class Running implements RunningServer {
     emit({ type: "stopped", givenBack, wasted });
     await telemetry.stop();
     await flush();
+  }
+
+  #tickLater(): void {
+    this.#stopTicker = this.#parts.timers.after(TICK_MS, () => {
+      this.#tickLater();
+      void this.#tick();
+    });
   }
 
   async #tick(): Promise<void> {
@@ -223,7 +232,11 @@ export class Running implements RunningServer {
 }
 
 /** Waits until the work has settled, but not longer than `boundMs`. */
-async function atMost(boundMs: number, work: Promise<unknown>): Promise<void> {
+async function settledWithin(
+  boundMs: number,
+  work: Promise<unknown>,
+  timers: Timers,
+): Promise<void> {
   const settled = work.catch(() => undefined);
-  await bounded(settled, boundMs, nodeTimers, () => undefined);
+  await bounded(settled, boundMs, timers, () => undefined);
 }

@@ -78,6 +78,7 @@ export function accept(
   database.newIncarnation();
   addLostNodes(database, maxOfflineMs);
   database.acceptedIdentity = database.identity;
+  database.mark = "";
   const seconds = BigInt(Math.floor(database.now() / 1_000));
   const { firstEpoch } = database;
   database.firstEpoch = firstEpoch >= seconds ? firstEpoch + 1n : seconds;

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type AuditEvent,
   type Claim,
@@ -34,7 +35,14 @@ export interface MemorySnapshot {
   readonly access: Access;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
+  readonly mark: string;
   readonly firstEpoch: bigint;
+}
+
+/** Where a MemoryDatabase has its time and its randomness from. Default: the machine. */
+export interface MemoryPorts {
+  readonly wallClock?: () => number;
+  readonly randomToken?: () => string;
 }
 
 /** A row of the ledger, and when it was stored. */
@@ -77,14 +85,23 @@ export class MemoryDatabase {
   /** What the store is; a fail-over or a restored file makes it another one. */
   identity = "identity-1";
   acceptedIdentity = "identity-1";
+  /** Why the store is refused, as a server wrote it that saw it go back; an accept ends it. Empty: nobody did. */
+  mark = "";
   /** Of tags that have no row. */
   firstEpoch = 1n;
   /** Added to the wall clock, so that a test can move it. */
   clockOffsetMs = 0;
+  readonly randomToken: () => string;
+  readonly #wallClock: () => number;
   #named = 1;
 
+  constructor({ wallClock = Date.now, randomToken = randomUUID }: MemoryPorts = {}) {
+    this.#wallClock = wallClock;
+    this.randomToken = randomToken;
+  }
+
   now(): number {
-    return Date.now() + this.clockOffsetMs;
+    return this.#wallClock() + this.clockOffsetMs;
   }
 
   snapshot(): MemorySnapshot {
@@ -97,11 +114,12 @@ export class MemoryDatabase {
     const ledgerForgotten = new Map(this.ledgerForgotten);
     const ledger = [...this.ledger];
     const { revision, incarnation, acceptedIdentity, traffic, issuing, access } = this;
-    const { firstEpoch } = this;
+    const { firstEpoch, mark } = this;
     const history = {
       revision,
       incarnation,
       acceptedIdentity,
+      mark,
       firstEpoch,
       ledger,
       ledgerForgotten,
@@ -125,6 +143,7 @@ export class MemoryDatabase {
     this.access = snapshot.access;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
+    this.mark = snapshot.mark;
     this.firstEpoch = snapshot.firstEpoch;
   }
 

@@ -6,7 +6,8 @@ import type { MemoryDatabase } from "./database.ts";
 import { periodsOf } from "./periods.ts";
 
 /** Why nothing may be granted, in words; empty when the store is the one that was accepted. */
-export function fenced({ identity, acceptedIdentity }: MemoryDatabase): string {
+export function fenced({ identity, acceptedIdentity, mark }: MemoryDatabase): string {
+  if (mark !== "") return mark;
   return identity === acceptedIdentity ? "" : `the store is ${identity}, not ${acceptedIdentity}`;
 }
 

@@ -17,7 +17,7 @@ export function addToken(database: MemoryDatabase, token: Token, by?: AuditNote)
   const kept = database.access.tokens.filter(({ expiresAtMs }) => expiresAtMs >= before);
   if (kept.length >= MAX_TOKENS || kept.some(({ id }) => id === token.id)) return false;
   const tokens = [...kept, token].toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  database.access = { version: crypto.randomUUID(), tokens };
+  database.access = { version: database.randomToken(), tokens };
   noted(database, by, `token/${token.id}`, [undefined, { principal: token.principal }]);
   return true;
 }
@@ -25,7 +25,7 @@ export function addToken(database: MemoryDatabase, token: Token, by?: AuditNote)
 export function removeToken(database: MemoryDatabase, id: string, by?: AuditNote): boolean {
   const tokens = database.access.tokens.filter((token) => token.id !== id);
   if (tokens.length === database.access.tokens.length) return false;
-  database.access = { version: crypto.randomUUID(), tokens };
+  database.access = { version: database.randomToken(), tokens };
   noted(database, by, `token/${id}`, [{}, {}]);
   return true;
 }

@@ -1,0 +1,222 @@
+import type { Segment } from "@idmint/core";
+import { GrantLog, type IdRange } from "./grant-log.ts";
+import type { EventQueue } from "../world/queue.ts";
+import type { Trace } from "../world/trace.ts";
+
+export type Order = "UNORDERED" | "PER_CLIENT" | "STRICT";
+
+/** What a tag of a history promises. */
+export interface Promised {
+  readonly order: Order;
+  readonly ceiling: bigint;
+  /** Whether the store has to have granted each id. */
+  readonly isGranted: boolean;
+}
+
+/** Who asks. A program with the SDK is one for as long as it lives. */
+export interface Asker {
+  readonly name: string;
+  /** Whether it remembers what it was given, as the SDK does. */
+  readonly isSdk: boolean;
+}
+
+/** A call that has begun. */
+export interface Begun {
+  readonly tag: string;
+  readonly asker: Asker;
+  readonly atMs: number;
+  /** Highest ids that had been answered by then: to everybody, and to this asker. */
+  readonly all: Place;
+  readonly own: Place;
+}
+
+/** Ids that somebody got. */
+export interface Got {
+  readonly segments: readonly Segment[];
+  /** First day of the period; empty for tags without. */
+  readonly period: string;
+}
+
+interface Place {
+  readonly period: string;
+  readonly id: bigint;
+}
+
+/** A change of an operator that is in effect from a moment on. */
+interface Effect {
+  readonly tag: string;
+  readonly atMs: number;
+  /** Ids up to this one are not issued any more; undefined: none is issued until the change is taken back. */
+  readonly floor: bigint | undefined;
+  endedAtMs: number;
+}
+
+export interface Violation {
+  readonly what: string;
+  readonly atMs: number;
+}
+
+/** What no caller is ever refused with, whatever befalls a fleet. */
+const UNHEARD_OF: ReadonlySet<string> = new Set([
+  "INTERNAL",
+  "INVALID_ARGUMENT",
+  "MALFORMED_REQUEST",
+  "SEGMENT_INVALID",
+]);
+
+const NOWHERE: Place = { period: "", id: -1n };
+
+/** Holds what callers get against what docs/guarantees.md promises, at every answer. */
+export class Checker {
+  readonly violations: Violation[] = [];
+  calls = 0;
+  answered = 0;
+  ids = 0;
+  /** Repeats that docs/guarantees.md excludes. */
+  excluded = 0;
+  /** Rises when the store goes back: what was changed before may be undone. */
+  era = 0;
+  /** Answers that an effect was held against. */
+  judged = 0;
+  readonly #log = new GrantLog();
+  readonly #queue: EventQueue;
+  readonly #trace: Trace;
+  readonly #promised = new Map<string, Promised>();
+  readonly #seen = new Map<string, Map<bigint, string>>();
+  readonly #all = new Map<string, Place>();
+  readonly #own = new Map<string, Place>();
+  #effects: Effect[] = [];
+
+  constructor(queue: EventQueue, trace: Trace) {
+    this.#queue = queue;
+    this.#trace = trace;
+  }
+
+  promise(tag: string, promised: Promised): void {
+    this.#promised.set(tag, promised);
+  }
+
+  begin(asker: Asker, tag: string): Begun {
+    this.calls++;
+    const all = this.#all.get(tag) ?? NOWHERE;
+    const own = this.#own.get(`${asker.name} ${tag}`) ?? NOWHERE;
+    return { tag, asker, atMs: this.#queue.now, all, own };
+  }
+
+  got(begun: Begun, { segments, period }: Got): void {
+    const { tag, asker } = begun;
+    this.answered++;
+    let highest = -1n;
+    for (const { base, count, increment } of segments) {
+      this.#trace.note(asker.name, `gets ${tag} ${period} ${base}+${count}`);
+      for (let at = 0; at < count; at++) {
+        const id = base + BigInt(at) * BigInt(increment);
+        this.ids++;
+        this.#judge(begun, period, id);
+        if (id > highest) highest = id;
+      }
+    }
+    const place = { period, id: highest };
+    raise(this.#all, tag, place);
+    raise(this.#own, `${asker.name} ${tag}`, place);
+  }
+
+  /** A call got no ids. Reasons that tell of a fault of idmint's own are none that a caller may see. */
+  refused({ tag, asker }: Begun, reason: string): void {
+    if (!UNHEARD_OF.has(reason) && /^[A-Z_]+$/.test(reason)) return;
+    // Two servers that were granted the same ids in an unseen roll-back show it to an SDK that asks both.
+    if (reason === "SEGMENT_INVALID" && this.#log.wasUnseen) {
+      this.excluded++;
+      return;
+    }
+    this.violate(`${tag}: ${asker.name} was refused with ${reason}`);
+  }
+
+  /** The answer to a change says by when it is in effect. Answers how to take it back. */
+  inEffect(tag: string, atMs: number, floor?: bigint): () => void {
+    const effect: Effect = { tag, atMs, floor, endedAtMs: Infinity };
+    this.#effects.push(effect);
+    return () => {
+      effect.endedAtMs = Math.min(effect.endedAtMs, this.#queue.now);
+    };
+  }
+
+  granted(who: string, range: IdRange): void {
+    this.#log.add(who, range);
+  }
+
+  givenBack({ tag, base, count }: Omit<IdRange, "period">): void {
+    this.#log.givenBack(tag, base, count);
+  }
+
+  /** What was changed since the state that the store is in again is not there any more, so nothing is held against it. */
+  storeWentBack({ isUnseen }: { readonly isUnseen: boolean }): void {
+    this.era++;
+    this.#effects = [];
+    if (isUnseen) this.#log.wentBack();
+  }
+
+  /** A server marked it, or an operator accepted it. */
+  storeIsSeen(): void {
+    this.#log.seen();
+  }
+
+  violate(what: string): void {
+    this.violations.push({ what, atMs: this.#queue.now });
+    this.#trace.note("checker", what);
+  }
+
+  #judge(begun: Begun, period: string, id: bigint): void {
+    const { tag, asker } = begun;
+    const promised = this.#promised.get(tag);
+    if (promised === undefined) return this.violate(`${tag} is no tag of this history`);
+    this.#judgeUnique(begun, period, id);
+    if (id < 1n || id > promised.ceiling) this.violate(`${tag}: ${id} is out of bounds`);
+    if (promised.isGranted && !this.#log.isGranted(tag, period, id)) {
+      this.violate(`${tag}: the store never granted ${id}, which ${asker.name} got`);
+    }
+    const after = promised.order === "STRICT" ? begun.all : begun.own;
+    const isOrdered =
+      promised.order === "STRICT" || (promised.order === "PER_CLIENT" && asker.isSdk);
+    if (isOrdered && !isBeyond({ period, id }, after) && !this.#log.isOfUnseen(tag, period, id)) {
+      this.violate(`${tag}: ${asker.name} got ${period} ${id} after ${after.period} ${after.id}`);
+    }
+    this.#judgeEffects(begun, id);
+  }
+
+  #judgeUnique({ tag, asker }: Begun, period: string, id: bigint): void {
+    const key = `${tag} ${period}`;
+    let seen = this.#seen.get(key);
+    if (seen === undefined) this.#seen.set(key, (seen = new Map<bigint, string>()));
+    const before = seen.get(id);
+    if (before === undefined) {
+      seen.set(id, asker.name);
+      return;
+    }
+    const remembers = asker.isSdk && before === asker.name;
+    if (!remembers && this.#log.isExcluded(tag, period, id)) this.excluded++;
+    else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
+  }
+
+  #judgeEffects({ tag, asker, atMs }: Begun, id: bigint): void {
+    for (const effect of this.#effects) {
+      if (effect.tag !== tag || atMs <= effect.atMs) continue;
+      const { floor, endedAtMs } = effect;
+      if (floor === undefined && this.#queue.now >= endedAtMs) continue;
+      this.judged++;
+      if (floor !== undefined && id > floor) continue;
+      const what = floor === undefined ? "a stop" : `an advance to ${floor}`;
+      const since = effect.atMs.toFixed(0);
+      this.violate(`${tag}: ${asker.name} got ${id}, though ${what} was in effect at ${since}`);
+    }
+  }
+}
+
+function isBeyond(place: Place, other: Place): boolean {
+  return place.period === other.period ? place.id > other.id : place.period > other.period;
+}
+
+function raise(places: Map<string, Place>, key: string, place: Place): void {
+  const before = places.get(key);
+  if (before === undefined || isBeyond(place, before)) places.set(key, place);
+}

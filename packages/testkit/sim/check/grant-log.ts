@@ -1,0 +1,88 @@
+/** Ids of one tag, and of one period of it. */
+export interface IdRange {
+  readonly tag: string;
+  readonly period: string;
+  readonly base: bigint;
+  readonly count: number;
+}
+
+interface Granted {
+  readonly base: bigint;
+  last: bigint;
+  readonly who: string;
+  /** Whether the store had gone back, and no server had seen that yet. */
+  readonly isUnseen: boolean;
+}
+
+/**
+ * Why a repeat is none of idmint's. The sentence stands in docs/guarantees.md, word for word; a test looks.
+ */
+export const EXCLUDED: {
+  readonly name: string;
+  readonly sentence: string;
+} = {
+  name: "unseen roll-back",
+  sentence:
+    "Until that poll, a server that had seen less of a tag than others may repeat ids that others issued.",
+};
+
+/** What the store granted, and when it did so although it had gone back. */
+export class GrantLog {
+  readonly #granted = new Map<string, Granted[]>();
+  #isUnseen = false;
+  #wasUnseen = false;
+
+  /** The store goes back and does not look it. */
+  wentBack(): void {
+    this.#isUnseen = true;
+    this.#wasUnseen = true;
+  }
+
+  /** A server has seen it, or an operator accepted the store. */
+  seen(): void {
+    this.#isUnseen = false;
+  }
+
+  /** Whether it did so at any time. */
+  get wasUnseen(): boolean {
+    return this.#wasUnseen;
+  }
+
+  add(who: string, { tag, period, base, count }: IdRange): void {
+    const key = keyOf(tag, period);
+    const all = this.#granted.get(key) ?? [];
+    const last = base + BigInt(count) - 1n;
+    all.push({ base, last, who, isUnseen: this.#isUnseen });
+    this.#granted.set(key, all);
+  }
+
+  givenBack(tag: string, base: bigint, count: number): void {
+    const last = base + BigInt(count) - 1n;
+    const its = this.#granted.get(keyOf(tag, ""))?.findLast((one) => one.last === last);
+    if (its !== undefined) its.last = base - 1n;
+  }
+
+  isGranted(tag: string, period: string, id: bigint): boolean {
+    const all = this.#granted.get(keyOf(tag, period)) ?? [];
+    return all.findLast(({ base, last }) => base <= id && id <= last) !== undefined;
+  }
+
+  /** Whether this id was granted a second time in an unseen roll-back, to another server than before: see EXCLUDED. */
+  isExcluded(tag: string, period: string, id: bigint): boolean {
+    const all = this.#granted.get(keyOf(tag, period)) ?? [];
+    const its = all.filter(({ base, last }) => base <= id && id <= last);
+    return its.some(
+      (one, at) => one.isUnseen && its.slice(0, at).some((before) => before.who !== one.who),
+    );
+  }
+
+  /** Whether an id is one of those that were granted in an unseen roll-back. */
+  isOfUnseen(tag: string, period: string, id: bigint): boolean {
+    const all = this.#granted.get(keyOf(tag, period)) ?? [];
+    return all.some(({ base, last, isUnseen }) => isUnseen && base <= id && id <= last);
+  }
+}
+
+function keyOf(tag: string, period: string): string {
+  return `${tag} ${period}`;
+}

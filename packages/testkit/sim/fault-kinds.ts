@@ -1,0 +1,28 @@
+/** What may befall a fleet; `faults.ts` says how. */
+export const FAULT_KINDS = [
+  "server killed",
+  "server stopped",
+  "server paused",
+  "server suspended",
+  "program killed",
+  "program paused",
+  "program suspended",
+  "server's clock set",
+  "program's clock set",
+  "store's clock set",
+  "server cut off from the store",
+  "program cut off from a server",
+  "messages lost",
+  "messages slow",
+  "slow way to the store",
+  "requests sent twice",
+  "store down",
+  "store hangs",
+  "store slow",
+  "answers of the store lost",
+  "store refuses connections at times",
+  "store went back, as another one",
+  "store went back, unseen",
+] as const;
+
+export type FaultKind = (typeof FAULT_KINDS)[number];

@@ -1,0 +1,250 @@
+import { IdmintError } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
+import type { Transport } from "../../client/src/servers/channel.ts";
+import type { ServerEvent } from "../../server/src/service/events.ts";
+import { Checker } from "./check/checker.ts";
+import { Network } from "./world/network.ts";
+import type { Plan } from "./plan.ts";
+import { EventQueue } from "./world/queue.ts";
+import { Dice } from "./world/random.ts";
+import { Rpc } from "./world/rpc.ts";
+import { SimSdk } from "./nodes/sdk.ts";
+import { SimServer } from "./nodes/server.ts";
+import { type PlantedStore, StoreSite } from "./nodes/store-site.ts";
+import { simStore } from "./nodes/store.ts";
+import { Trace } from "./world/trace.ts";
+import { World } from "./world/world.ts";
+
+const STORE_TIMEOUT_MS = 1_000;
+/** Who runs a server starts it again when its start failed. */
+const RESTART_MS = 1_000;
+const MOST_OFFSET_MS = 2_000;
+/** Clocks of machines that nobody corrects: within the share by which servers wait longer for others. */
+const MOST_DRIFT = 0.002;
+
+/** Faults that are planted in a fleet on purpose, to see that the checker notices them. */
+export interface Planted {
+  readonly store?: PlantedStore;
+  /** Stands between a server and its store. */
+  readonly serverStore?: (store: Store) => Store;
+  /** Stands between a program's SDK and the network. */
+  readonly transport?: (transport: Transport) => Transport;
+  /** Changes code of the product for as long as the history runs; the answer takes that back. */
+  readonly patch?: () => () => void;
+}
+
+export interface FleetOptions {
+  readonly planted?: Planted;
+  readonly sink?: ((line: string) => void) | undefined;
+}
+
+/** The nodes of a history, and all that stands between them. */
+export class Fleet {
+  readonly plan: Plan;
+  readonly queue = new EventQueue();
+  readonly trace: Trace;
+  readonly checker: Checker;
+  readonly network: Network;
+  readonly rpc: Rpc;
+  readonly site: StoreSite;
+  readonly #planted: Planted;
+  readonly #dice: Dice;
+  readonly #servers: (SimServer | undefined)[] = [];
+  readonly #sdks: (SimSdk | undefined)[] = [];
+  readonly #lives = new Map<string, number>();
+  readonly #deadSdks: SimSdk[] = [];
+  readonly #onSdk: (sdk: SimSdk) => void;
+  #isOver = false;
+
+  /** `onSdk` is told of each program that begins. */
+  constructor(plan: Plan, { planted = {}, sink }: FleetOptions, onSdk: (sdk: SimSdk) => void) {
+    const { seed } = plan;
+    this.plan = plan;
+    this.trace = new Trace(this.queue, sink);
+    this.checker = new Checker(this.queue, this.trace);
+    this.network = new Network(seed, this.queue);
+    this.rpc = new Rpc(this.network);
+    this.site = new StoreSite(seed, this, planted.store);
+    this.#planted = planted;
+    this.#dice = new Dice(`${seed}/fleet`);
+    this.#onSdk = onSdk;
+  }
+
+  /** Servers that run now, or start. */
+  get servers(): readonly SimServer[] {
+    return this.#servers.filter((server) => server !== undefined);
+  }
+
+  get sdks(): readonly SimSdk[] {
+    return this.#sdks.filter((sdk) => sdk !== undefined);
+  }
+
+  get addresses(): readonly string[] {
+    return Array.from({ length: this.plan.servers }, (_, at) => addressOf(at));
+  }
+
+  server(target: number): SimServer | undefined {
+    return this.#servers[target % this.plan.servers];
+  }
+
+  sdk(target: number): SimSdk | undefined {
+    return this.#sdks[target % this.plan.sdks];
+  }
+
+  serverName(target: number): string {
+    return `s${(target % this.plan.servers) + 1}`;
+  }
+
+  sdkName(target: number): string {
+    return `p${(target % this.plan.sdks) + 1}`;
+  }
+
+  /** A new life of a node. */
+  world(place: string): World {
+    const life = (this.#lives.get(place) ?? 0) + 1;
+    this.#lives.set(place, life);
+    const offsetMs = this.#dice.between(-MOST_OFFSET_MS, MOST_OFFSET_MS);
+    const drift = this.#dice.between(-MOST_DRIFT, MOST_DRIFT);
+    return new World(`${place}#${life}`, this.plan.seed, this.queue, { offsetMs, drift });
+  }
+
+  storeOf(world: World): Store {
+    const { site, network, queue } = this;
+    return simStore({ world, site, network, queue, timeoutMs: STORE_TIMEOUT_MS });
+  }
+
+  startServer(target: number): void {
+    const at = target % this.plan.servers;
+    if (this.#isOver || this.#servers[at] !== undefined) return;
+    const world = this.world(this.serverName(at));
+    const store = this.#planted.serverStore?.(this.storeOf(world)) ?? this.storeOf(world);
+    const server = new SimServer({
+      world,
+      instance: this.serverName(at),
+      address: addressOf(at),
+      store,
+      rpc: this.rpc,
+      settings: {
+        "store.timeout": `${STORE_TIMEOUT_MS}ms`,
+        "node.max_offline": `${this.plan.maxOfflineMs}ms`,
+        drain_delay: "500ms",
+        drain_time: "2s",
+      },
+      emit: (event) => this.#hear(world, event),
+    });
+    this.#servers[at] = server;
+    this.trace.note(world.name, "starts");
+    server.start().then(
+      () => this.trace.note(world.name, "serves"),
+      (thrown: unknown) => {
+        const { reason } = IdmintError.from(thrown);
+        this.trace.note(world.name, `does not start: ${reason}`);
+        if (reason === "INTERNAL") this.checker.violate(`${world.name}: ${String(thrown)}`);
+        this.#end(at, server, RESTART_MS);
+      },
+    );
+  }
+
+  /** Ends its process in the middle of what it does; it starts again after a while. */
+  killServer(target: number, afterActions: number, restartMs: number): void {
+    const at = target % this.plan.servers;
+    const server = this.#servers[at];
+    if (server === undefined) return;
+    this.#cut(server.world, afterActions, () => this.#end(at, server, restartMs));
+  }
+
+  /** SIGTERM. */
+  closeServer(target: number, restartMs: number): void {
+    const at = target % this.plan.servers;
+    const server = this.#servers[at];
+    if (server?.isServing !== true) return;
+    this.trace.note(server.world.name, "is told to stop");
+    void server.close().then(() => this.#end(at, server, restartMs));
+  }
+
+  startSdk(target: number): void {
+    const at = target % this.plan.sdks;
+    if (this.#isOver || this.#sdks[at] !== undefined) return;
+    const world = this.world(this.sdkName(at));
+    const { addresses, rpc } = this;
+    // Each knows some of the servers, and learns the others from them.
+    const first = world.dice.int(0, addresses.length - 1);
+    const known = [...addresses.slice(first), ...addresses.slice(0, first)].slice(0, 2);
+    const options = { addresses: known, holdForMs: 5_000, min: world.dice.pick([1, 5, 50]) };
+    const sdk = new SimSdk({ world, rpc }, options, this.#planted.transport);
+    this.#sdks[at] = sdk;
+    this.trace.note(world.name, "begins");
+    this.#onSdk(sdk);
+  }
+
+  killSdk(target: number, afterActions: number, restartMs: number): void {
+    const at = target % this.plan.sdks;
+    const sdk = this.#sdks[at];
+    if (sdk === undefined) return;
+    this.#cut(sdk.world, afterActions, () => {
+      if (this.#sdks[at] !== sdk) return;
+      this.#sdks[at] = undefined;
+      this.#deadSdks.push(sdk);
+      this.queue.after(restartMs, () => this.startSdk(at));
+    });
+  }
+
+  /** Its event loop stops; the answer lets it go on. */
+  pause(world: World | undefined, isSuspended: boolean): (() => void) | undefined {
+    if (world === undefined || world.isStopped) return undefined;
+    this.trace.note(world.name, isSuspended ? "is suspended" : "is paused");
+    world.stop(isSuspended);
+    return () => {
+      this.trace.note(world.name, "goes on");
+      world.goOn();
+    };
+  }
+
+  /** Nothing starts again from now on. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.sdks.map((sdk) => sdk.client.close()));
+    await Promise.all(this.servers.map((server) => server.close()));
+  }
+
+  /** What the process of the simulation counts of programs that were killed. Nothing of it acts. */
+  forget(): void {
+    for (const { world, client } of [...this.#deadSdks, ...this.sdks]) {
+      world.kill();
+      void client.close();
+    }
+  }
+
+  #cut(world: World, afterActions: number, dead: () => void): void {
+    world.killAfter(afterActions);
+    const look = (leftMs: number): void => {
+      if (leftMs <= 0) world.kill();
+      if (!world.isDead) {
+        this.queue.after(1, () => look(leftMs - 1));
+        return;
+      }
+      this.trace.note(world.name, "is dead");
+      dead();
+    };
+    look(afterActions === 0 ? 0 : 50);
+  }
+
+  #end(at: number, server: SimServer, restartMs: number): void {
+    server.world.kill();
+    server.end();
+    if (this.#servers[at] !== server) return;
+    this.#servers[at] = undefined;
+    this.queue.after(restartMs, () => this.startServer(at));
+  }
+
+  #hear({ name }: World, event: ServerEvent): void {
+    if (event.type !== "internal-error") return;
+    this.checker.violate(
+      `${name}: an error that nobody foresaw, in ${event.where}: ${String(event.cause)}`,
+    );
+  }
+}
+
+function addressOf(at: number): string {
+  return `10.0.0.${at + 1}:7600`;
+}

@@ -1,0 +1,188 @@
+import { befall } from "./faults.ts";
+import { Fleet, type FleetOptions } from "./fleet.ts";
+import { Load } from "./load.ts";
+import { Operator } from "./operator.ts";
+import type { Plan } from "./plan.ts";
+import { Dice } from "./world/random.ts";
+import type { Violation } from "./check/checker.ts";
+import type { World } from "./world/world.ts";
+
+/** By when the servers and the tags are there. */
+const BEGIN_MS = 2_000;
+/** By when all is well again after the last fault: servers are started and proved, a store is accepted, cool-downs are over. */
+const WELL_AFTER_MS = 60_000;
+/** A call of that time has to be answered then. */
+const PROBE_MS = 5_000;
+/** By when a fleet that was told to stop has stopped. */
+const CLOSE_MS = 20_000;
+const CALLERS = 2;
+
+/** What became of a history. */
+export interface Outcome {
+  readonly hash: string;
+  readonly violations: readonly Violation[];
+  readonly last: readonly string[];
+  readonly calls: number;
+  readonly answered: number;
+  readonly ids: number;
+  readonly faults: number;
+  readonly servers: number;
+  readonly simulatedMs: number;
+  readonly events: number;
+  /** Repeats that docs/guarantees.md excludes. */
+  readonly excluded: number;
+  /** Answers that were held against a change of an operator. */
+  readonly judged: number;
+  readonly refusals: ReadonlyMap<string, number>;
+}
+
+/** Runs what a plan says, and all that follows from it. */
+export async function runHistory(plan: Plan, options: FleetOptions = {}): Promise<Outcome> {
+  const restore = options.planted?.patch?.();
+  try {
+    return await new History(plan, options).run();
+  } finally {
+    restore?.();
+  }
+}
+
+class History {
+  readonly #plan: Plan;
+  readonly #fleet: Fleet;
+  readonly #load: Load;
+  readonly #operator: Operator;
+  readonly #callers: readonly World[];
+  readonly #heals = new Set<() => void>();
+
+  constructor(plan: Plan, options: FleetOptions) {
+    this.#plan = plan;
+    this.#fleet = new Fleet(plan, options, (sdk) => this.#load.ofSdk(sdk));
+    this.#load = new Load(this.#fleet);
+    this.#operator = new Operator(this.#fleet);
+    this.#callers = Array.from({ length: CALLERS }, (_, at) => this.#fleet.world(`c${at + 1}`));
+  }
+
+  async run(): Promise<Outcome> {
+    const { checker, queue, trace } = this.#fleet;
+    const plan = this.#plan;
+    for (const { name, order, ceiling } of plan.tags) {
+      checker.promise(name, { order, ceiling, isGranted: true });
+    }
+    for (let at = 0; at < plan.servers; at++) this.#fleet.startServer(at);
+    void this.#operator.begin();
+    await queue.runUntil(BEGIN_MS);
+    this.#begin();
+    await queue.runUntil(BEGIN_MS + plan.stormMs);
+    await this.#calm();
+    if (checker.violations.length === 0) await this.#close();
+    this.#fleet.forget();
+    return {
+      hash: trace.hash,
+      violations: checker.violations,
+      last: trace.last,
+      calls: checker.calls,
+      answered: checker.answered,
+      ids: checker.ids,
+      faults: plan.faults.length + plan.actions.length,
+      servers: plan.servers,
+      simulatedMs: queue.now,
+      events: queue.ran,
+      excluded: checker.excluded,
+      judged: checker.judged,
+      refusals: this.#load.refusals,
+    };
+  }
+
+  #begin(): void {
+    const { queue, trace } = this.#fleet;
+    const plan = this.#plan;
+    for (let at = 0; at < plan.sdks; at++) this.#fleet.startSdk(at);
+    for (const caller of this.#callers) this.#load.ofCaller(caller);
+    for (const fault of plan.faults) {
+      queue.after(fault.atMs, () => {
+        trace.note("fault", `${fault.kind} ${fault.target} for ${fault.ms} ms, ${fault.size}`);
+        const heal = befall(this.#fleet, fault);
+        if (heal === undefined) return;
+        const once = (): void => {
+          if (!this.#heals.delete(once)) return;
+          trace.note("fault", `${fault.kind} ${fault.target} is over`);
+          heal();
+        };
+        this.#heals.add(once);
+        queue.after(fault.ms, once);
+      });
+    }
+    for (const action of plan.actions) queue.after(action.atMs, () => this.#operator.do(action));
+  }
+
+  /** Nothing goes wrong any more: a while later every server and every program has ids of every tag. */
+  async #calm(): Promise<void> {
+    const { queue, checker, trace, servers, sdks } = this.#fleet;
+    const plan = this.#plan;
+    for (const heal of this.#heals) heal();
+    void this.#operator.settle();
+    await queue.runUntil(queue.now + WELL_AFTER_MS);
+    this.#load.stop();
+    trace.note("history", "is to be well");
+    const serving = this.#fleet.servers.filter(({ isServing }) => isServing);
+    if (serving.length < plan.servers) {
+      checker.violate(
+        `${serving.length} of ${plan.servers} servers serve ${WELL_AFTER_MS} ms later`,
+      );
+    }
+    const [prober] = this.#callers;
+    const dice = new Dice(`${plan.seed}/probes`);
+    const results: [string, boolean | undefined][] = [];
+    const probe = (what: string, asked: Promise<boolean>): void => {
+      const result: [string, boolean | undefined] = [what, undefined];
+      results.push(result);
+      void asked.then((isAnswered) => (result[1] = isAnswered));
+    };
+    for (const tag of plan.tags) {
+      if (this.#isUsedUp(tag.name)) continue;
+      for (const { address, world } of servers) {
+        if (prober === undefined) continue;
+        const asked = this.#load.askServer(prober, address, tag, PROBE_MS);
+        probe(`${world.name} for ${tag.name}`, asked);
+      }
+      for (const sdk of sdks) probe(sdk.world.name, this.#load.askSdk(sdk, tag, dice, PROBE_MS));
+    }
+    await queue.runUntil(queue.now + 2 * PROBE_MS);
+    for (const [what, isAnswered] of results) {
+      if (isAnswered !== true) checker.violate(`all is well, and no answer: ${what}`);
+    }
+    for (const [{ name }, calls] of this.#load.open) {
+      if (calls > 0 && this.#isAlive(name))
+        checker.violate(`${calls} calls of ${name} never ended`);
+    }
+  }
+
+  /** All that run are told to stop: nothing waits afterwards. */
+  async #close(): Promise<void> {
+    const { queue, checker, servers, sdks } = this.#fleet;
+    this.#operator.stop();
+    await queue.runUntil(queue.now + PROBE_MS);
+    const closing = this.#fleet.close();
+    let isClosed = false;
+    void closing.then(() => (isClosed = true));
+    await queue.runUntil(queue.now + CLOSE_MS);
+    if (!isClosed) checker.violate(`the fleet did not stop within ${CLOSE_MS} ms`);
+    for (const { world } of [...servers, ...sdks]) {
+      if (world.timers > 0) checker.violate(`${world.timers} timers of ${world.name} are left`);
+    }
+    for (const { inFlight, world } of servers) {
+      if (inFlight > 0) checker.violate(`${inFlight} calls wait at ${world.name}`);
+    }
+  }
+
+  #isAlive(name: string): boolean {
+    const all = [...this.#fleet.sdks.map(({ world }) => world), ...this.#callers];
+    return all.some((world) => world.name === name && !world.isDead);
+  }
+
+  #isUsedUp(name: string): boolean {
+    const row = this.#fleet.site.database.rows.get(name);
+    if (row === undefined || row.floor >= row.ceiling - 1_000n) return true;
+    return this.#operator.isLost(name);
+  }
+}

@@ -1,0 +1,144 @@
+import { IdmintError, type Segment, segmentOf } from "@idmint/core";
+import { GenerateIdRequest, GenerateIdResponse } from "@idmint/proto";
+import type { IdTag } from "../../client/src/api.ts";
+import type { Asker, Got } from "./check/checker.ts";
+import type { Fleet } from "./fleet.ts";
+import type { TagPlan } from "./plan.ts";
+import { Dice } from "./world/random.ts";
+import type { SimSdk } from "./nodes/sdk.ts";
+import { callOnce, type Method } from "./nodes/transport.ts";
+import type { World } from "./world/world.ts";
+
+const DEADLINES_MS = [300, 2_000, 6_000] as const;
+/** How much later than its deadline a call may end, when its process was not stopped meanwhile. */
+const LATE_MS = 250;
+
+const GENERATE_ID: Method<GenerateIdRequest, GenerateIdResponse> = {
+  path: "/idmint.v1.IdService/GenerateId",
+  request: GenerateIdRequest,
+  response: GenerateIdResponse,
+};
+
+/** What programs ask for: the loops of all SDKs, and of callers without one. */
+export class Load {
+  /** Calls that have not ended, by who made them. */
+  readonly open = new Map<World, number>();
+  readonly refusals = new Map<string, number>();
+  readonly #fleet: Fleet;
+  #isOver = false;
+
+  constructor(fleet: Fleet) {
+    this.#fleet = fleet;
+  }
+
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  /** A program begins: it uses each tag in a loop of its own. */
+  ofSdk(sdk: SimSdk): void {
+    const { plan } = this.#fleet;
+    for (const tag of plan.tags) {
+      const dice = new Dice(`${plan.seed}/${sdk.world.name}/${tag.name}`);
+      this.#loop(sdk.world, dice, () => this.askSdk(sdk, tag, dice));
+    }
+  }
+
+  /** A caller without an SDK, which asks any server. */
+  ofCaller(world: World): void {
+    const { plan, addresses } = this.#fleet;
+    const dice = new Dice(`${plan.seed}/${world.name}/calls`);
+    this.#loop(world, dice, () =>
+      this.askServer(world, dice.pick(addresses), dice.pick(plan.tags), dice.pick(DEADLINES_MS)),
+    );
+  }
+
+  /** One call of a program, or a few at once. Never rejects. Answers whether all got ids. */
+  async askSdk(
+    sdk: SimSdk,
+    plan: TagPlan,
+    dice: Dice,
+    deadlineMs: number = dice.pick(DEADLINES_MS),
+  ): Promise<boolean> {
+    const asker = { name: sdk.world.name, isSdk: true };
+    const tag = sdk.tag(plan.name);
+    const one = (): Promise<boolean> =>
+      this.#call(sdk.world, asker, plan.name, deadlineMs, () => oneOf(plan, tag, deadlineMs));
+    if (dice.chance(0.15)) {
+      const all = await Promise.all(Array.from({ length: dice.int(2, 8) }, one));
+      return all.every(Boolean);
+    }
+    // What is taken of a sequence could be used out of order, so the SDK takes nothing of it.
+    if (plan.kind !== "segment" || dice.chance(0.6)) return one();
+    const count = dice.int(1, 3 * plan.min);
+    return this.#call(sdk.world, asker, plan.name, deadlineMs, async () => {
+      const segments = await tag.take(count, { deadlineMs });
+      return { segments, period: "" };
+    });
+  }
+
+  /** One call of one server. Never rejects. */
+  askServer(world: World, to: string, { name }: TagPlan, deadlineMs: number): Promise<boolean> {
+    const asker = { name: world.name, isSdk: false };
+    const caller = { rpc: this.#fleet.rpc, world };
+    return this.#call(world, asker, name, deadlineMs, async () => {
+      const request = { tag: name, name: "" };
+      const { id, period } = await callOnce(caller, to, GENERATE_ID, request, deadlineMs);
+      return { segments: [segmentOf(id, 1)], period };
+    });
+  }
+
+  #loop(world: World, dice: Dice, ask: () => Promise<boolean>): void {
+    const { everyMs } = this.#fleet.plan;
+    world.after(dice.about(everyMs), () => {
+      if (this.#isOver) return;
+      void ask().then(() => this.#loop(world, dice, ask));
+    });
+  }
+
+  async #call(
+    world: World,
+    asker: Asker,
+    tag: string,
+    deadlineMs: number,
+    ask: () => Promise<Got>,
+  ): Promise<boolean> {
+    const { checker, trace } = this.#fleet;
+    const begun = checker.begin(asker, tag);
+    const startedAt = world.now();
+    const { stops } = world;
+    this.open.set(world, (this.open.get(world) ?? 0) + 1);
+    try {
+      const got = await ask();
+      // Nobody has what a process got that is dead.
+      if (world.isDead) return false;
+      checker.got(begun, got);
+      return true;
+    } catch (thrown) {
+      if (world.isDead) return false;
+      const reason = thrown instanceof IdmintError ? thrown.reason : String(thrown);
+      trace.note(asker.name, `is refused ${tag}: ${reason}`);
+      this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
+      checker.refused(begun, reason);
+      return false;
+    } finally {
+      this.open.set(world, (this.open.get(world) ?? 1) - 1);
+      const tookMs = world.now() - startedAt;
+      if (tookMs > deadlineMs + LATE_MS && world.stops === stops && !world.isDead) {
+        checker.violate(
+          `${asker.name} waited ${tookMs.toFixed(0)} ms for ${tag}, not ${deadlineMs}`,
+        );
+      }
+    }
+  }
+}
+
+async function oneOf({ kind }: TagPlan, tag: IdTag, deadlineMs: number): Promise<Got> {
+  if (kind !== "daily") return { segments: only(await tag.next({ deadlineMs })), period: "" };
+  const { id, period } = await tag.nextPeriodId({ deadlineMs });
+  return { segments: only(id), period };
+}
+
+function only(id: bigint): readonly Segment[] {
+  return [segmentOf(id, 1)];
+}

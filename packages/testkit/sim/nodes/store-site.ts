@@ -1,0 +1,178 @@
+import type { CallAnswers, CallArgs, StoreCall } from "@idmint/core/server";
+import { MemoryDatabase, type MemorySnapshot, MemoryStore } from "../../src/index.ts";
+import type { Checker } from "../check/checker.ts";
+import type { EventQueue } from "../world/queue.ts";
+import { Dice } from "../world/random.ts";
+import type { Trace } from "../world/trace.ts";
+import { World } from "../world/world.ts";
+
+/** How often a state is kept to which the store may go back, and how many. */
+const SNAPSHOT_MS = 1_700;
+const MOST_SNAPSHOTS = 12;
+
+/** What is wrong with the store for a while. */
+export interface StoreTrouble {
+  /** It refuses connections. */
+  readonly isDown?: boolean;
+  /** It takes requests and does nothing. */
+  readonly hangs?: boolean;
+  /** Mean of the time that each request waits before it is done. */
+  readonly slowMs?: number;
+  /** Share of answers that get lost when all is done. */
+  readonly lostAnswers?: number;
+  /** Share of requests that are refused before anything is done. */
+  readonly refusals?: number;
+}
+
+/** What a plan may do to the store model on purpose, to see that it is noticed. */
+export interface PlantedStore {
+  /** Changes what is asked of the store. */
+  readonly asked?: <Name extends StoreCall>(name: Name, args: CallArgs[Name]) => CallArgs[Name];
+  /** Changes what it answers. */
+  readonly answered?: <Name extends StoreCall>(
+    name: Name,
+    answer: CallAnswers[Name],
+  ) => CallAnswers[Name];
+  /** Whether a server that sees a store which went back does not write that down. */
+  readonly forgetsMarks?: boolean;
+}
+
+type Ask<Name extends StoreCall> = (...args: CallArgs[Name]) => Promise<CallAnswers[Name]>;
+
+/** The store of a history, where it stands: its rows, its clock, and what is wrong with it. */
+export class StoreSite {
+  readonly world: World;
+  readonly database: MemoryDatabase;
+  readonly planted: PlantedStore;
+  readonly #inner: MemoryStore;
+  readonly #queue: EventQueue;
+  readonly #trace: Trace;
+  readonly #checker: Checker;
+  readonly #dice: Dice;
+  readonly #troubles = new Set<StoreTrouble>();
+  readonly #snapshots: { readonly atMs: number; readonly snapshot: MemorySnapshot }[] = [];
+
+  constructor(
+    seed: string,
+    { queue, trace, checker }: { queue: EventQueue; trace: Trace; checker: Checker },
+    planted: PlantedStore = {},
+  ) {
+    this.world = new World("store", seed, queue);
+    this.#dice = new Dice(`${seed}/store troubles`);
+    const wallClock = (): number => Math.floor(this.world.wall());
+    this.database = new MemoryDatabase({ wallClock, randomToken: () => this.world.dice.token() });
+    this.#inner = new MemoryStore({ database: this.database });
+    this.#queue = queue;
+    this.#trace = trace;
+    this.#checker = checker;
+    this.planted = planted;
+    this.#keepSnapshots();
+  }
+
+  disturb(trouble: StoreTrouble): () => void {
+    this.#troubles.add(trouble);
+    return () => void this.#troubles.delete(trouble);
+  }
+
+  /** How a request fares that arrives now. */
+  fate(): {
+    readonly delayMs: number;
+    readonly is: "done" | "lost" | "down" | "refused" | "unheard";
+  } {
+    const dice = this.#dice;
+    let delayMs = 0;
+    let is: "done" | "lost" | "down" | "refused" | "unheard" = "done";
+    for (const { isDown, hangs, slowMs, lostAnswers = 0, refusals = 0 } of this.#troubles) {
+      if (slowMs !== undefined) delayMs += dice.about(slowMs);
+      if (isDown === true) is = "down";
+      else if (hangs === true) is = "lost";
+      else if (dice.chance(refusals)) is = "refused";
+      else if (dice.chance(lostAnswers)) is = "unheard";
+    }
+    return { delayMs, is };
+  }
+
+  /** Does what is asked, at once. */
+  async run<Name extends StoreCall>(
+    who: string,
+    name: Name,
+    asked: CallArgs[Name],
+  ): Promise<CallAnswers[Name]> {
+    const args = this.planted.asked?.(name, asked) ?? asked;
+    const call = this.#inner[name] as unknown as Ask<Name>;
+    const done = await call(...args);
+    const answer = this.planted.answered?.(name, done) ?? done;
+    this.#note(who, name, args, answer);
+    return answer;
+  }
+
+  /** A server saw that the store went back, and writes it down. */
+  mark(who: string, why: string): void {
+    if (this.planted.forgetsMarks === true) return;
+    this.#trace.note(who, `marks the store: ${why}`);
+    this.database.mark = why;
+    this.#checker.storeIsSeen();
+  }
+
+  /** The store goes back to what it was, so many milliseconds ago at least. `isSeen`: as another one, which is refused at once. */
+  goBack(byMs: number, isSeen: boolean): boolean {
+    const before = this.#queue.now - byMs;
+    const kept = this.#snapshots.findLast(({ atMs }) => atMs <= before);
+    if (kept === undefined) return false;
+    this.database.restore(kept.snapshot);
+    if (isSeen) this.database.move();
+    this.#trace.note("store", `is as it was at ${kept.atMs.toFixed(0)}, seen ${isSeen}`);
+    // What came after is of a history that is lost.
+    this.#snapshots.splice(this.#snapshots.indexOf(kept) + 1);
+    this.#checker.storeWentBack({ isUnseen: !this.isRefused });
+    return true;
+  }
+
+  /** Whether it refuses to grant until somebody accepts it. */
+  get isRefused(): boolean {
+    const { mark, identity, acceptedIdentity } = this.database;
+    return mark !== "" || identity !== acceptedIdentity;
+  }
+
+  #keepSnapshots(): void {
+    this.#snapshots.push({ atMs: this.#queue.now, snapshot: this.database.snapshot() });
+    if (this.#snapshots.length > MOST_SNAPSHOTS) this.#snapshots.shift();
+    this.#queue.after(SNAPSHOT_MS, () => this.#keepSnapshots());
+  }
+
+  #note<Name extends StoreCall>(
+    who: string,
+    name: Name,
+    args: CallArgs[Name],
+    answer: CallAnswers[Name],
+  ): void {
+    if (name === "grant") {
+      const requests = args[0] as CallArgs["grant"][0];
+      (answer as CallAnswers["grant"]).forEach((grant, at) => {
+        const tag = requests[at]?.tag ?? "";
+        if (grant.outcome !== "granted") {
+          const why = grant.outcome === "refused" ? grant.reason : grant.outcome;
+          this.#trace.note(who, `is refused ${tag}: ${why}`);
+          return;
+        }
+        const { base, count, version, epoch, period } = grant;
+        this.#trace.note(who, `is granted ${tag} ${base}+${count} v${version} e${epoch}`);
+        this.#checker.granted(who, { tag, period: period?.start ?? "", base, count });
+      });
+    } else if (name === "giveBack") {
+      const requests = args[0] as CallArgs["giveBack"][0];
+      (answer as CallAnswers["giveBack"]).forEach((count, at) => {
+        const request = requests[at];
+        if (request === undefined) return;
+        const { tag, from, to } = request;
+        this.#trace.note(who, `gives back ${tag} ${from}…${to}: ${count}`);
+        if (count > 0) this.#checker.givenBack({ tag, base: from, count });
+      });
+    } else if (name === "accept") {
+      this.#trace.note(who, `accepts the store: ${this.database.incarnation}`);
+      this.#checker.storeIsSeen();
+    } else if (name !== "changes" && name !== "readTokens") {
+      this.#trace.note(who, name);
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import { IdmintError } from "@idmint/core";
+import {
+  type CallAnswers,
+  type CallArgs,
+  checkedCall,
+  type Store,
+  type StoreCall,
+  storeCalls,
+} from "@idmint/core/server";
+import type { Network } from "../world/network.ts";
+import type { EventQueue } from "../world/queue.ts";
+import type { StoreSite } from "./store-site.ts";
+import type { World } from "../world/world.ts";
+
+const PLACE = "store";
+
+export interface SimStorePorts {
+  readonly world: World;
+  readonly site: StoreSite;
+  readonly network: Network;
+  readonly queue: EventQueue;
+  readonly timeoutMs: number;
+}
+
+/**
+ * The store as one node reaches it: its driver, with a time-out of its own.
+ *
+ * INVARIANT: a request is done at the store or it is not, whatever its sender learns of it. It may be done long after the sender
+ * gave it up or died, and what was done may never be heard of.
+ */
+class Driver {
+  readonly backend = "memory";
+  readonly schemaVersion = 1;
+  readonly maxBatch = 100;
+  readonly #ports: SimStorePorts;
+  #isClosed = false;
+  /** What this node's row was, as it was told last; a lower one shows that the store went back. */
+  #row: { readonly incarnation: string; readonly renewals: bigint } | undefined;
+
+  constructor(ports: SimStorePorts) {
+    this.#ports = ports;
+    const calls = storeCalls((name, args) => this.#ask(name, args));
+    Object.assign(
+      this,
+      storeCalls((name, args) => checkedCall(name, args, calls)),
+    );
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return Promise.resolve();
+  }
+
+  #ask<Name extends StoreCall>(name: Name, args: CallArgs[Name]): Promise<CallAnswers[Name]> {
+    const { world, network, timeoutMs } = this.#ports;
+    if (this.#isClosed) return Promise.reject(unavailable("it is closed"));
+    const { promise, resolve, reject } = Promise.withResolvers<CallAnswers[Name]>();
+    const cancel = world.after(timeoutMs, () =>
+      reject(unavailable(`no answer in ${timeoutMs} ms`)),
+    );
+    const answer = (settle: () => void): void =>
+      network.carry(PLACE, world.place, () =>
+        world.deliver(() => {
+          cancel();
+          settle();
+        }),
+      );
+    network.send(world, PLACE, () => this.#arrive(name, args, { answer, resolve, reject }));
+    return promise;
+  }
+
+  #arrive<Name extends StoreCall>(
+    name: Name,
+    args: CallArgs[Name],
+    { answer, resolve, reject }: Settling<Name>,
+  ): void {
+    const { site, queue } = this.#ports;
+    const { is, delayMs } = site.fate();
+    if (is === "lost") return;
+    if (is === "down") {
+      answer(() => reject(unavailable("connection refused")));
+      return;
+    }
+    if (is === "refused") {
+      answer(() => reject(unavailable("the connection broke before anything was done")));
+      return;
+    }
+    const run = async (): Promise<void> => {
+      try {
+        const done = await this.#run(name, args);
+        if (is === "done") answer(() => resolve(this.#told(name, done)));
+        else answer(() => reject(unavailable("the connection broke")));
+      } catch (thrown) {
+        answer(() => reject(IdmintError.from(thrown)));
+      }
+    };
+    if (delayMs === 0) void run();
+    else queue.after(delayMs, () => void run());
+  }
+
+  #run<Name extends StoreCall>(name: Name, args: CallArgs[Name]): Promise<CallAnswers[Name]> {
+    const { site, world } = this.#ports;
+    if (name === "changes") this.#compare(args[0] as CallArgs["changes"][0]);
+    return site.run(world.name, name, args);
+  }
+
+  /** As all backends do with a poll: what it shows to be lost is marked in the store. */
+  #compare({ renewal, watched }: CallArgs["changes"][0]): void {
+    const { site, world } = this.#ports;
+    const { database } = site;
+    if (renewal === undefined || site.isRefused) return;
+    const row = this.#row;
+    if (row?.incarnation === database.incarnation) {
+      const found = database.nodes.get(renewal.node.id)?.renewals ?? -1n;
+      if (found < row.renewals) site.mark(world.name, `its row is ${found}, not ${row.renewals}`);
+    }
+    // What was seen before an accept shows nothing of what was accepted.
+    if (renewal.incarnation !== database.incarnation || site.isRefused) return;
+    const lost = watched.find(
+      ({ tag, version }) => (database.rows.get(tag)?.version ?? -1n) < version,
+    );
+    if (lost !== undefined) site.mark(world.name, `tag ${lost.tag} was at version ${lost.version}`);
+  }
+
+  #told<Name extends StoreCall>(name: Name, answer: CallAnswers[Name]): CallAnswers[Name] {
+    if (name !== "changes") return answer;
+    const [part] = (answer as CallAnswers["changes"]).parts;
+    if (part?.own !== undefined) {
+      this.#row = { incarnation: part.incarnation, renewals: part.own.renewals };
+    }
+    return answer;
+  }
+}
+
+interface Settling<Name extends StoreCall> {
+  readonly answer: (settle: () => void) => void;
+  readonly resolve: (answer: CallAnswers[Name]) => void;
+  readonly reject: (error: IdmintError) => void;
+}
+
+function unavailable(why: string): IdmintError {
+  return new IdmintError("STORE_UNAVAILABLE", `the store: ${why}`, { retryAfterMs: 250 });
+}
+
+/** The Store port of a node. */
+export function simStore(ports: SimStorePorts): Store {
+  return new Driver(ports) as unknown as Store;
+}

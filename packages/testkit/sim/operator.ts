@@ -1,0 +1,359 @@
+import { durationOf, IdmintError } from "@idmint/core";
+import { acceptAsking, type Store } from "@idmint/core/server";
+import {
+  AdvanceTagRequest,
+  AdvanceTagResponse,
+  CreateTagRequest,
+  CreateTagResponse,
+  DeleteTagRequest,
+  DeleteTagResponse,
+  DrainNodeRequest,
+  DrainNodeResponse,
+  Order,
+  PauseTagRequest,
+  PauseTagResponse,
+  PeriodUnit,
+  ResumeIssuingRequest,
+  ResumeIssuingResponse,
+  ResumeTagRequest,
+  ResumeTagResponse,
+  StopIssuingRequest,
+  StopIssuingResponse,
+  Tag,
+  UndrainNodeRequest,
+  UndrainNodeResponse,
+} from "@idmint/proto";
+import type { Fleet } from "./fleet.ts";
+import type { Action, TagPlan } from "./plan.ts";
+import { callOnce, type Codec, type Method } from "./nodes/transport.ts";
+import type { World } from "./world/world.ts";
+
+/** How often somebody looks whether the store is refused, and how long it is left so. */
+const LOOK_MS = 1_000;
+const LEFT_MS = 3_000;
+/** More than all ids of a history, so that an accept is above whatever a lost one granted. */
+const GAP = 1_000_000n;
+const DEADLINE_MS = 5_000;
+const AGAIN_MS = 700;
+/** For so long a command may still be under way after its answer: a proxy may have sent it twice. */
+const UNDER_WAY_MS = 15_000;
+
+/** What was to be taken back is so already. */
+const GONE: readonly string[] = ["NODE_NOT_FOUND", "TAG_NOT_FOUND"];
+const KNOWN: readonly string[] = ["TAG_EXISTS", "STORE_EPOCH_CHANGED", "INVALID_ARGUMENT"];
+
+const TAGS = "/idmint.v1.TagService";
+const NODES = "/idmint.v1.NodeService";
+
+function method<Request, Response>(
+  path: string,
+  request: Codec<Request>,
+  response: Codec<Response>,
+): Method<Request, Response> {
+  return { path, request, response };
+}
+
+const CREATE = method(`${TAGS}/CreateTag`, CreateTagRequest, CreateTagResponse);
+const ADVANCE = method(`${TAGS}/AdvanceTag`, AdvanceTagRequest, AdvanceTagResponse);
+const DELETE = method(`${TAGS}/DeleteTag`, DeleteTagRequest, DeleteTagResponse);
+const PAUSE = method(`${TAGS}/PauseTag`, PauseTagRequest, PauseTagResponse);
+const RESUME = method(`${TAGS}/ResumeTag`, ResumeTagRequest, ResumeTagResponse);
+const STOP = method(`${NODES}/StopIssuing`, StopIssuingRequest, StopIssuingResponse);
+const GO_ON = method(`${NODES}/ResumeIssuing`, ResumeIssuingRequest, ResumeIssuingResponse);
+const DRAIN = method(`${NODES}/DrainNode`, DrainNodeRequest, DrainNodeResponse);
+const UNDRAIN = method(`${NODES}/UndrainNode`, UndrainNodeRequest, UndrainNodeResponse);
+
+/** When the effect of a change begins, and in which state of the store it was made. */
+interface When {
+  readonly atMs: number | undefined;
+  readonly era: number;
+}
+
+/** An operator's own machine: commands to any server, and one that works on the store itself. */
+export class Operator {
+  readonly #fleet: Fleet;
+  readonly #world: World;
+  readonly #store: Store;
+  readonly #plans = new Map<string, TagPlan>();
+  /** What was changed and is to be taken back, by what it is about. */
+  readonly #owed = new Map<string, () => Promise<void>>();
+  readonly #endings = new Map<string, readonly (() => void)[]>();
+  /** When something was taken back last. */
+  readonly #backAt = new Map<string, number>();
+  /** Tags that cannot be made again: an accept left no id below their ceiling. */
+  readonly #lost = new Set<string>();
+  #refusedSince: number | undefined;
+  #isAccepting = false;
+  #isOver = false;
+
+  constructor(fleet: Fleet) {
+    this.#fleet = fleet;
+    this.#world = fleet.world("operator");
+    this.#store = fleet.storeOf(this.#world);
+    for (const tag of fleet.plan.tags) this.#plans.set(tag.name, tag);
+    this.#watch();
+  }
+
+  /** Makes the tags of the history, on whatever server answers. */
+  async begin(): Promise<void> {
+    for (const plan of this.#plans.values()) {
+      await this.#make(plan);
+    }
+  }
+
+  do(action: Action): void {
+    void this.#act(action).catch((thrown: unknown) => {
+      const { reason } = IdmintError.from(thrown);
+      this.#fleet.trace.note(this.#world.name, `is refused ${action.act}: ${reason}`);
+      if (reason === "INTERNAL") this.#fleet.checker.violate(String(thrown));
+    });
+  }
+
+  /** Looks again and again that everything may issue: commands of before may still be under way. */
+  async settle(): Promise<void> {
+    this.#owed.clear();
+    while (!this.#isOver) {
+      await this.#restore();
+      await this.#pause(LOOK_MS);
+    }
+  }
+
+  async #restore(): Promise<void> {
+    const { database, isRefused } = this.#fleet.site;
+    if (isRefused) return;
+    if (database.issuing.stoppedAtMs !== undefined) {
+      this.#endEffects("stop");
+      await this.#until(GO_ON, ResumeIssuingRequest.fromPartial({}));
+    }
+    for (const { server, isDraining } of database.traffic) {
+      if (!isDraining) continue;
+      await this.#until(UNDRAIN, UndrainNodeRequest.fromPartial({ node: server }), GONE);
+    }
+    for (const plan of this.#plans.values()) {
+      const { name } = plan;
+      const state = database.rows.get(name)?.state ?? "DELETED";
+      if (state === "ACTIVE") continue;
+      this.#endEffects(`pause ${name}`);
+      this.#endEffects(`delete ${name}`);
+      if (state === "PAUSED") {
+        await this.#until(RESUME, ResumeTagRequest.fromPartial({ name }), GONE);
+        continue;
+      }
+      await this.#make(plan);
+    }
+  }
+
+  async #make(plan: TagPlan): Promise<void> {
+    const request = { tag: protoOf(plan), validateOnly: false };
+    const refused = await this.#until(CREATE, request, KNOWN);
+    if (refused === "INVALID_ARGUMENT" && plan.ceiling < GAP) this.#lost.add(plan.name);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#world.after(ms, resolve);
+    });
+  }
+
+  isLost(name: string): boolean {
+    return this.#lost.has(name);
+  }
+
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  get isStopped(): boolean {
+    return this.#isOver && this.#world.timers === 0;
+  }
+
+  async #act({ act, target, ms }: Action): Promise<void> {
+    const names = [...this.#plans.keys()];
+    const name = names[target % names.length] ?? "";
+    this.#fleet.trace.note(this.#world.name, `${act} ${name}`);
+    switch (act) {
+      case "advance":
+        return this.#advance(name);
+      case "pause":
+        return this.#pauseTag(name, ms);
+      case "delete":
+        return this.#delete(name, ms);
+      case "drain":
+        return this.#drain(this.#fleet.serverName(target), ms);
+      case "stop-issuing":
+        return this.#stopIssuing(ms);
+    }
+  }
+
+  async #advance(name: string): Promise<void> {
+    const { checker, site } = this.#fleet;
+    const plan = this.#plans.get(name);
+    const floor = (site.database.rows.get(name)?.floor ?? 0n) + 500n;
+    // Floors of periods are of the present one only.
+    if (plan === undefined || plan.kind === "daily" || floor >= plan.ceiling) return;
+    const request = AdvanceTagRequest.fromPartial({ name, floor });
+    const { answer, when } = await this.#once(ADVANCE, request);
+    const { atMs, era } = when(answer.effectiveTime);
+    const isHeld = atMs !== undefined && era === checker.era;
+    if (isHeld && answer.raised) checker.inEffect(name, atMs, floor);
+  }
+
+  async #pauseTag(name: string, ms: number): Promise<void> {
+    this.#owe(`pause ${name}`, ms, async () => {
+      await this.#until(RESUME, ResumeTagRequest.fromPartial({ name }), GONE);
+    });
+    const { answer, when } = await this.#once(PAUSE, PauseTagRequest.fromPartial({ name }));
+    this.#stopped(`pause ${name}`, [name], when(answer.effectiveTime));
+  }
+
+  async #delete(name: string, ms: number): Promise<void> {
+    const plan = this.#plans.get(name);
+    if (plan === undefined) return;
+    this.#owe(`delete ${name}`, ms, async () => {
+      // What was paused is not, when it is made anew.
+      this.#endEffects(`pause ${name}`);
+      await this.#make(plan);
+    });
+    const { answer, when } = await this.#once(DELETE, DeleteTagRequest.fromPartial({ name }));
+    this.#stopped(`delete ${name}`, [name], when(answer.effectiveTime));
+  }
+
+  async #drain(node: string, ms: number): Promise<void> {
+    this.#owe(`drain ${node}`, ms, async () => {
+      await this.#until(UNDRAIN, UndrainNodeRequest.fromPartial({ node }), GONE);
+    });
+    await this.#once(DRAIN, DrainNodeRequest.fromPartial({ node }));
+  }
+
+  async #stopIssuing(ms: number): Promise<void> {
+    this.#owe("stop", ms, async () => {
+      await this.#until(GO_ON, ResumeIssuingRequest.fromPartial({}));
+    });
+    const { answer, when } = await this.#once(STOP, StopIssuingRequest.fromPartial({}));
+    this.#stopped("stop", [...this.#plans.keys()], when(answer.effectiveTime));
+  }
+
+  /** Nobody issues of these tags, from a moment on until what did it is taken back. */
+  #stopped(what: string, names: readonly string[], { atMs, era }: When): void {
+    const { checker, queue } = this.#fleet;
+    // It may have been taken back already, or what takes back an earlier one may still be under way.
+    if (atMs === undefined || era !== checker.era || !this.#owed.has(what)) return;
+    if (queue.now - (this.#backAt.get(what) ?? -Infinity) < UNDER_WAY_MS) return;
+    const ends = names.map((name) => checker.inEffect(name, atMs));
+    this.#endings.set(what, [...(this.#endings.get(what) ?? []), ...ends]);
+  }
+
+  #owe(what: string, afterMs: number, back: () => Promise<void>): void {
+    const once = async (): Promise<void> => {
+      if (this.#owed.get(what) !== once) return;
+      this.#owed.delete(what);
+      this.#fleet.trace.note(this.#world.name, `takes back ${what}`);
+      this.#endEffects(what);
+      await back();
+    };
+    this.#owed.set(what, once);
+    this.#world.after(afterMs, () => void once());
+  }
+
+  #endEffects(what: string): void {
+    this.#backAt.set(what, this.#fleet.queue.now);
+    for (const end of this.#endings.get(what) ?? []) end();
+    this.#endings.delete(what);
+  }
+
+  /** Asks some server, once. Answers also when the effect of the change begins, if that can be told. */
+  async #once<Request, Response>(
+    its: Method<Request, Response>,
+    request: Request,
+  ): Promise<{ readonly answer: Response; readonly when: (effective?: Date) => When }> {
+    const { rpc, plan, addresses, checker } = this.#fleet;
+    const { era } = checker;
+    const target = this.#world.dice.int(0, plan.servers - 1);
+    const server = this.#fleet.server(target)?.world;
+    const set = server?.steps;
+    const caller = { rpc, world: this.#world };
+    const answer = await callOnce(caller, addresses[target] ?? "", its, request, DEADLINE_MS);
+    // By the clock of the server that said so, unless somebody set it meanwhile.
+    const isKnown = server !== undefined && server.steps === set;
+    const when = (effective?: Date): When => ({
+      atMs: isKnown && effective !== undefined ? server.momentOf(effective.getTime()) : undefined,
+      era,
+    });
+    return { answer, when };
+  }
+
+  /** Asks until it is done, or is refused with one of these reasons, which it answers. */
+  async #until<Request, Response>(
+    its: Method<Request, Response>,
+    request: Request,
+    known: readonly string[] = [],
+  ): Promise<string | undefined> {
+    while (!this.#isOver) {
+      try {
+        await this.#once(its, request);
+        return undefined;
+      } catch (thrown) {
+        const { reason } = IdmintError.from(thrown);
+        if (known.includes(reason)) return reason;
+        this.#fleet.trace.note(this.#world.name, `${its.path}: ${reason}`);
+        await this.#pause(AGAIN_MS);
+      }
+    }
+    return undefined;
+  }
+
+  /** A store that is refused for a while is accepted, above what those who run say, and with a gap. */
+  #watch(): void {
+    this.#world.after(LOOK_MS, () => {
+      if (this.#isOver) return;
+      this.#watch();
+      if (!this.isRefused || this.#isAccepting) {
+        this.#refusedSince = undefined;
+        return;
+      }
+      this.#refusedSince ??= this.#world.now();
+      if (this.#world.now() - this.#refusedSince >= LEFT_MS) void this.#accept();
+    });
+  }
+
+  /** Whether the store is, or one of the servers that run refuses it. */
+  get isRefused(): boolean {
+    const { site, servers } = this.#fleet;
+    return site.isRefused || servers.some(({ services }) => (services?.poll.fenced ?? "") !== "");
+  }
+
+  async #accept(): Promise<void> {
+    this.#isAccepting = true;
+    const { trace, checker } = this.#fleet;
+    const { clock, dice, name } = this.#world;
+    try {
+      const asking = { store: this.#store, clock, timers: this.#world, nonce: dice.token() };
+      await acceptAsking(asking, { gap: GAP, maxOfflineMs: this.#fleet.plan.maxOfflineMs });
+    } catch (thrown) {
+      const { reason, message } = IdmintError.from(thrown);
+      trace.note(name, `cannot accept: ${message}`);
+      if (reason === "INTERNAL") checker.violate(`an accept failed: ${String(thrown)}`);
+    }
+    this.#isAccepting = false;
+  }
+}
+
+function protoOf({ name, kind, order, ceiling, min, max, ...more }: TagPlan): Tag {
+  const segment = {
+    start: 1n,
+    min,
+    max,
+    holdFor: durationOf(more.holdForMs),
+    maxAge: durationOf(more.maxAgeMs),
+  };
+  const sequence = kind === "daily" ? { period: PeriodUnit.DAY, timeZone: "UTC" } : {};
+  return Tag.fromPartial({
+    name,
+    order: Order[order],
+    ceiling,
+    kind:
+      kind === "segment"
+        ? { $case: "segment", value: segment }
+        : { $case: "sequence", value: sequence },
+  });
+}

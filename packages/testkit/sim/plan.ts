@@ -1,0 +1,109 @@
+import type { Order } from "./check/checker.ts";
+import { FAULT_KINDS, type FaultKind } from "./fault-kinds.ts";
+import { Dice } from "./world/random.ts";
+
+export interface TagPlan {
+  readonly name: string;
+  readonly kind: "segment" | "sequence" | "daily";
+  readonly order: Order;
+  readonly min: number;
+  readonly max: number;
+  readonly maxAgeMs: number;
+  readonly holdForMs: number;
+  readonly ceiling: bigint;
+}
+
+export interface Fault {
+  readonly atMs: number;
+  readonly kind: FaultKind;
+  /** Which of the nodes that it may befall. */
+  readonly target: number;
+  readonly ms: number;
+  /** From 0 to 1: how bad it is. */
+  readonly size: number;
+}
+
+const ACTIONS = ["advance", "delete", "drain", "pause", "stop-issuing"] as const;
+
+/** Something that an operator does, and takes back later where that can be. */
+export interface Action {
+  readonly atMs: number;
+  readonly act: (typeof ACTIONS)[number];
+  readonly target: number;
+  readonly ms: number;
+}
+
+/** All that a seed decides beforehand. What happens then follows from it. */
+export interface Plan {
+  readonly seed: string;
+  readonly servers: number;
+  readonly sdks: number;
+  readonly tags: readonly TagPlan[];
+  readonly faults: readonly Fault[];
+  readonly actions: readonly Action[];
+  /** How long things go wrong. */
+  readonly stormMs: number;
+  /** Mean time between two calls of one program for one tag. */
+  readonly everyMs: number;
+  readonly maxOfflineMs: number;
+}
+
+const BIG = 2n ** 62n;
+
+export function planOf(seed: string): Plan {
+  const dice = new Dice(`${seed}/plan`);
+  const stormMs = dice.int(45_000, 75_000);
+  const faults = Array.from({ length: dice.int(4, 14) }, () => faultOf(dice, stormMs));
+  const actions = Array.from({ length: dice.int(0, 4) }, (): Action => {
+    const atMs = dice.int(2_000, stormMs);
+    return { atMs, act: dice.pick(ACTIONS), target: dice.int(0, 9), ms: dice.int(500, 45_000) };
+  });
+  return {
+    seed,
+    servers: dice.int(3, 5),
+    sdks: dice.int(2, 3),
+    tags: tagsOf(dice),
+    faults: faults.toSorted((a, b) => a.atMs - b.atMs),
+    actions,
+    stormMs,
+    everyMs: dice.int(900, 2_000),
+    maxOfflineMs: dice.int(5, 40) * 1_000,
+  };
+}
+
+function faultOf(dice: Dice, stormMs: number): Fault {
+  return {
+    atMs: dice.int(1_000, stormMs),
+    kind: dice.pick(FAULT_KINDS),
+    target: dice.int(0, 9),
+    ms: Math.round(200 + dice.about(4_000)),
+    size: dice.next(),
+  };
+}
+
+function tagsOf(dice: Dice): readonly TagPlan[] {
+  const segment = (name: string, order: Order): TagPlan => {
+    const min = dice.pick([5, 20, 200]);
+    return {
+      name,
+      kind: "segment",
+      order,
+      min,
+      max: min * dice.pick([1, 4, 50]),
+      maxAgeMs: dice.int(2, 20) * 1_000,
+      holdForMs: dice.int(1, 10) * 1_000,
+      ceiling: dice.chance(0.1) ? 3_000n : BIG,
+    };
+  };
+  const counted = (name: string, kind: "sequence" | "daily"): TagPlan => ({
+    ...segment(name, "STRICT"),
+    kind,
+    ceiling: BIG,
+  });
+  return [
+    segment("loose", "UNORDERED"),
+    segment("rising", "PER_CLIENT"),
+    counted("strict", "sequence"),
+    ...(dice.chance(0.5) ? [counted("daily", "daily")] : []),
+  ];
+}

@@ -1,0 +1,101 @@
+interface Event {
+  readonly at: number;
+  /** Events of one time run in the order in which they were made. */
+  readonly number: number;
+  run: (() => void) | undefined;
+}
+
+/**
+ * The events of a history, by their time: the only thing that makes anything happen in it.
+ *
+ * INVARIANT: nothing but the queue decides what runs next. An event runs, and then all promises that it settled, to the last one:
+ * all ports of the nodes lead here, so nobody waits for a real timer, a socket or a thread, and what is left when the microtasks
+ * are done can only go on by a later event. `quiesce` asks Node for one turn of its loop to get there. Microtasks run in the order
+ * in which they were made, however long the turn takes, so the machine's speed and its clock change nothing.
+ */
+export class EventQueue {
+  readonly #heap: Event[] = [];
+  #now = 0;
+  #made = 0;
+  #ran = 0;
+
+  /** Milliseconds since the beginning of the history. */
+  get now(): number {
+    return this.#now;
+  }
+
+  /** Events that ran. */
+  get ran(): number {
+    return this.#ran;
+  }
+
+  /** Runs something later; the answer takes that back. */
+  after(delayMs: number, run: () => void): () => void {
+    const event: Event = { at: this.#now + Math.max(0, delayMs), number: this.#made++, run };
+    this.#push(event);
+    return () => {
+      event.run = undefined;
+    };
+  }
+
+  /** Runs what comes due up to then, each event at its own time. */
+  async runUntil(endMs: number): Promise<void> {
+    for (let next = this.#heap[0]; next !== undefined && next.at <= endMs; next = this.#heap[0]) {
+      this.#pop();
+      if (next.run === undefined) continue;
+      this.#now = next.at;
+      this.#ran++;
+      next.run();
+      await quiesce();
+    }
+    this.#now = endMs;
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(event);
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      const parent = heap[above];
+      if (parent === undefined || !isBefore(event, parent)) break;
+      heap[at] = parent;
+      at = above;
+    }
+    heap[at] = event;
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      const left = 2 * at + 1;
+      let child = heap[left];
+      let childAt = left;
+      const right = heap[left + 1];
+      if (child !== undefined && right !== undefined && isBefore(right, child)) {
+        child = right;
+        childAt = left + 1;
+      }
+      if (child === undefined || !isBefore(child, last)) break;
+      heap[at] = child;
+      at = childAt;
+    }
+    heap[at] = last;
+  }
+}
+
+function isBefore(one: Event, other: Event): boolean {
+  return one.at === other.at ? one.number < other.number : one.at < other.at;
+}
+
+const { setImmediate } = globalThis;
+
+/** Fulfils when no microtask is left. */
+function quiesce(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { EXCLUDED } from "../../sim/check/grant-log.ts";
+import { type Outcome, runHistory } from "../../sim/history.ts";
+import { type Plan, planOf } from "../../sim/plan.ts";
+import { PLANTED, type PlantedFault } from "../../sim/planted.ts";
+
+const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 12;
+/** Seeds of other commits are others, so that all of them together try much. */
+const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
+/** Most histories until a planted fault is noticed. */
+const MOST_SEEDS = 12;
+
+test("fleets that everything befalls issue no id twice, keep their order and come back", async () => {
+  const outcomes: Outcome[] = [];
+  for (let at = 0; at < HISTORIES; at++) {
+    const seed = String(FIRST + at);
+    const outcome = await runHistory(planOf(seed));
+    expect({ seed, violations: outcome.violations }).toEqual({ seed, violations: [] });
+    outcomes.push(outcome);
+  }
+  // A history that is a toy shows nothing.
+  const median = (of: (outcome: Outcome) => number): number =>
+    outcomes.map(of).toSorted((a, b) => a - b)[HISTORIES >> 1] ?? 0;
+  expect(median(({ answered }) => answered)).toBeGreaterThan(300);
+  expect(median(({ faults }) => faults)).toBeGreaterThanOrEqual(5);
+  expect(median(({ servers }) => servers)).toBeGreaterThanOrEqual(3);
+  expect(median(({ simulatedMs }) => simulatedMs)).toBeGreaterThan(60_000);
+});
+
+test("a seed is one history", async () => {
+  const seed = String(FIRST);
+  const first = await runHistory(planOf(seed));
+  await runHistory(planOf(String(FIRST + 1)));
+  const again = await runHistory(planOf(seed));
+  expect(again.hash).toBe(first.hash);
+  expect((await runHistory(planOf(String(FIRST + 1)))).hash).not.toBe(first.hash);
+});
+
+/** A history in which what a planted fault needs befalls the fleet a few times. */
+function withNeeds(plan: Plan, { needs, needsAction }: PlantedFault): Plan {
+  const times = [15_000, 25_000, 35_000];
+  if (needs !== undefined) {
+    const more = { kind: needs, ms: 2_500, size: 0.9 };
+    return { ...plan, faults: times.map((atMs, target) => ({ ...more, atMs, target })) };
+  }
+  if (needsAction === undefined) return plan;
+  const more = { act: needsAction, ms: 60_000 };
+  return { ...plan, faults: [], actions: times.map((atMs, target) => ({ ...more, atMs, target })) };
+}
+
+test.each(Object.entries(PLANTED))("the checker notices: %s", async (_, planted) => {
+  const seen: string[] = [];
+  for (let at = 1; at <= MOST_SEEDS; at++) {
+    const plan = withNeeds(planOf(`planted ${at}`), planted);
+    const { violations } = await runHistory(plan, { planted: planted.plant() });
+    if (at === 1) expect((await runHistory(plan)).violations).toEqual([]);
+    seen.push(...violations.map(({ what }) => what));
+    if (seen.some((what) => planted.noticed.test(what))) return;
+  }
+  expect.fail(`not noticed in ${MOST_SEEDS} histories; seen: ${seen.slice(0, 5).join("\n")}`);
+});
+
+test("what is excluded is what docs/guarantees.md says", () => {
+  const page = path.join(import.meta.dirname, "../../../../docs/guarantees.md");
+  expect(readFileSync(page, "utf8")).toContain(EXCLUDED.sentence);
+});
