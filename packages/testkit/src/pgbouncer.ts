@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { debianFiles, type Program, programOf } from "./debian.ts";
-import { freePort } from "./free-port.ts";
+import { freeDatabasePort } from "./fleet/ports.ts";
 import { runAs } from "./postgres-files.ts";
 
 const START_TIMEOUT_MS = 10_000;
@@ -34,7 +34,7 @@ export class TestPooler implements AsyncDisposable {
     const url = new URL(databaseUrl);
     const folder = mkdtempSync(path.join(tmpdir(), "idmint-pgbouncer-"));
     chmodSync(folder, 0o755);
-    const port = await freePort();
+    const port = await freeDatabasePort();
     const file = path.join(folder, "pgbouncer.ini");
     writeFileSync(
       file,

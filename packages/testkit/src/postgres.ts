@@ -15,7 +15,7 @@ import {
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
-import { freePort } from "./free-port.ts";
+import { freeDatabasePort } from "./fleet/ports.ts";
 import {
   copyCluster,
   copyRunningCluster,
@@ -24,8 +24,10 @@ import {
   postgresFiles,
   runAs,
 } from "./postgres-files.ts";
+import { queryAt, TestDatabase, TestSession } from "./postgres-database.ts";
 
 export { TestPooler } from "./pgbouncer.ts";
+export { TestDatabase, TestSession };
 
 const SHARED_URL = "IDMINT_TEST_POSTGRES_URL";
 const START_TIMEOUT_MS = 30_000;
@@ -78,7 +80,7 @@ export class TestPostgres implements AsyncDisposable {
     rmSync(own, { recursive: true });
     if (options.isForeign === true) makeCluster(bin, own);
     else copyCluster(cluster, own);
-    const server = new TestPostgres(options, options.port ?? (await freePort()), own);
+    const server = new TestPostgres(options, options.port ?? (await freeDatabasePort()), own);
     server.#configure();
     await server.start({ standby: options.standby === true });
     return server;
@@ -90,7 +92,7 @@ export class TestPostgres implements AsyncDisposable {
     options: PostgresOptions = {},
   ): Promise<TestPostgres> {
     const own = mkdtempSync(path.join(postgresFiles().folder, "server-"));
-    const server = new TestPostgres(options, await freePort(), own);
+    const server = new TestPostgres(options, await freeDatabasePort(), own);
     await server.becomeStandbyOf(primary);
     return server;
   }
@@ -283,42 +285,6 @@ export class TestPostgres implements AsyncDisposable {
   }
 }
 
-/** A database of a test's own, on any server. Close it. */
-export class TestDatabase implements AsyncDisposable {
-  readonly url: string;
-  readonly name: string;
-  readonly #serverUrl: string;
-
-  private constructor(serverUrl: string, name: string) {
-    this.#serverUrl = serverUrl;
-    this.name = name;
-    const url = new URL(serverUrl);
-    url.pathname = `/${name}`;
-    this.url = url.href;
-  }
-
-  /** `template`: the database that it is a copy of, to which nobody may be connected. */
-  static async create(serverUrl: string, name: string, template?: string): Promise<TestDatabase> {
-    const copied = template === undefined ? "" : ` TEMPLATE "${template}"`;
-    await queryAt(serverUrl, `CREATE DATABASE "${name}"${copied}`);
-    return new TestDatabase(serverUrl, name);
-  }
-
-  /** Runs statements in this database, as the URL's user. */
-  async query(sql: string): Promise<readonly Record<string, unknown>[]> {
-    return queryAt(this.url, sql);
-  }
-
-  /** Drops the database, with whoever is connected to it. */
-  async close(): Promise<void> {
-    await queryAt(this.#serverUrl, `DROP DATABASE IF EXISTS "${this.name}" WITH (FORCE)`);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-}
-
 let own: Promise<TestPostgres> | undefined;
 
 /**
@@ -342,20 +308,6 @@ export async function sharePostgres(): Promise<() => Promise<void>> {
     delete process.env[SHARED_URL];
     await server.close();
   };
-}
-
-async function queryAt(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
-  client.on("error", () => undefined);
-  await client.connect();
-  try {
-    const result = (await client.query(sql)) as pg.QueryResult | readonly pg.QueryResult[];
-    // Several statements in one text answer several results; the last one counts.
-    const last = "rows" in result ? result : result.at(-1);
-    return (last?.rows ?? []) as Record<string, unknown>[];
-  } finally {
-    await client.end();
-  }
 }
 
 function freshName(): string {

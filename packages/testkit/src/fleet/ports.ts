@@ -26,6 +26,11 @@ export async function freePort(first: number = FIRST, last: number = LAST): Prom
   throw new Error(`no free port between ${first} and ${last}`);
 }
 
+/** For a database of a test. */
+export async function freeDatabasePort(): Promise<number> {
+  return freePort(20_000, 29_999);
+}
+
 function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer();
