@@ -6,6 +6,9 @@ import {
 } from "@idmint/proto";
 import { call, clientsOf, sleep } from "../support.ts";
 
+/** Short, so that each caller is refused several times in an outage. */
+const CALL_MS = 1_000;
+
 /** Callers that want ids of that many tags all the time, each of which needs the store. */
 export async function busyWith(grpcAddress: string, tagCount: number): Promise<Busy> {
   const { ids, tags } = clientsOf(grpcAddress);
@@ -24,7 +27,7 @@ export async function busyWith(grpcAddress: string, tagCount: number): Promise<B
   const busy = names.map(async (tag) => {
     while (!over.signal.aborted) {
       const request = GenerateIdsRequest.fromPartial({ tag, count: 10 });
-      const asked = call(ids, IdServiceService.generateIds, request);
+      const asked = call(ids, IdServiceService.generateIds, request, CALL_MS);
       await asked.then(
         () => counted.served++,
         () => counted.refused++,
