@@ -193,28 +193,36 @@ test("unknown tags are refused by every method", async () => {
   expect(await reasonOf(iterator.next())).toBe("TAG_NOT_FOUND");
 });
 
+/** What ends before a timer that was set before it; also on a busy machine, timers fire in the order of their times. */
+async function before<T>(timer: Promise<void>, work: Promise<T>): Promise<T> {
+  const late = timer.then(() => {
+    throw new Error("too late");
+  });
+  return Promise.race([work, late]);
+}
+
 test("a call waits no longer than its deadline, whatever the server does", async () => {
   const { store, server, client } = await oneServer();
   store.add("orders");
   server.verdict = () => ({ kind: "hang" });
   const start = performance.now();
-  const error = await refusal(client.tag("orders").next({ deadlineMs: 300 }));
+  const timer = pause(300);
+  const error = await before(timer, refusal(client.tag("orders").next({ deadlineMs: 300 })));
   expect(error.reason).toBe("SEGMENT_NOT_READY");
   expect(error.retryAfterMs).toBeGreaterThan(0);
-  const took = performance.now() - start;
-  expect(took).toBeGreaterThan(200);
-  expect(took).toBeLessThan(300);
+  expect(performance.now() - start).toBeGreaterThan(200);
+  await timer;
 });
 
 test("the client's own deadline holds for calls without options", async () => {
   const { store, server, client } = await oneServer({ deadlineMs: 200 });
   store.add("orders");
   server.verdict = () => ({ kind: "hang" });
-  const start = performance.now();
   const tag = client.tag("orders");
-  const reasons = await Promise.all([reasonOf(tag.next()), reasonOf(tag.take(7))]);
-  expect(reasons).toEqual(["SEGMENT_NOT_READY", "SEGMENT_NOT_READY"]);
-  expect(performance.now() - start).toBeLessThan(220);
+  const timer = pause(200);
+  const both = Promise.all([reasonOf(tag.next()), reasonOf(tag.take(7))]);
+  expect(await before(timer, both)).toEqual(["SEGMENT_NOT_READY", "SEGMENT_NOT_READY"]);
+  await timer;
 });
 
 test("an AbortSignal ends the wait of its call, and of no other", async () => {
