@@ -17,7 +17,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type OutputFile } from "esbuild";
 import type { TestProject } from "vitest/node";
-import { bundled, ENTRIES, FOLDER } from "./bundle.ts";
+import { ENTRIES, FOLDER, parts } from "./bundle.ts";
 import { root } from "./lib.ts";
 
 /** Callers of a fleet, of which storms have several. */
@@ -35,11 +35,11 @@ export default async function setup(project: TestProject): Promise<void> {
 
 /** Tells the tests where the bundle is (packages/testkit/src/program.ts), and SQLite stores where their thread is (vitest.config.ts). */
 async function provideProgram(): Promise<void> {
-  const { outputFiles } = await build({
-    ...bundled([...ENTRIES, ...CALLERS]),
-    outdir: path.join(root, FOLDER),
-    write: false,
-  });
+  const outputFiles: OutputFile[] = [];
+  for (const part of parts([...ENTRIES, ...CALLERS])) {
+    const built = await build({ ...part, outdir: path.join(root, FOLDER), write: false });
+    outputFiles.push(...built.outputFiles);
+  }
   forget();
   const folder = path.join(kept(outputFiles), FOLDER);
   process.env["TEST_PROGRAM"] = folder;
