@@ -23,6 +23,7 @@ function trusting(store: MemoryStore): MemoryStore {
 }
 
 const TAG = "t";
+const config = loadConfig({ defaults: { "store.timeout": "500ms", ledger: "off" } });
 /** More than all ids of one run, so that an accepted store cannot repeat any. */
 const GAP = 1_000_000n;
 
@@ -100,7 +101,6 @@ class World {
         if (isUnheard) throw new Error("done, and not heard");
       },
     };
-    const config = loadConfig({ defaults: { "store.timeout": "500ms", ledger: "off" } });
     const system = {
       clock: time,
       timers: time,

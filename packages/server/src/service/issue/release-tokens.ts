@@ -12,28 +12,29 @@ interface Released {
 }
 
 /**
- * The answers of AllocateSegment whose unused end may still come back: as many as there are cells, filled in turn. A
- * token begins with the number of its cell, so nothing is searched and nothing grows; the rest of it is random, since
- * whoever guessed a token could give back ids that somebody else issues.
+ * The answers of AllocateSegment whose unused end may still come back: at most so many, in cells that are filled in turn. A
+ * token begins with the number of its cell, so nothing is searched; the rest of it is random, since whoever guessed a token could
+ * give back ids that somebody else issues.
  *
  * INVARIANT: a token is forgotten before its ids are given back, so no id comes back twice. A token that was pushed out,
  * used, or made by another server is unknown, and its ids are a gap.
  */
 export class ReleaseTokens {
-  readonly #cells: (Released | undefined)[];
+  readonly #cells: (Released | undefined)[] = [];
+  readonly #limit: number;
   readonly #random: () => string;
   #next = 0;
 
   /** `random` makes a text that nobody can guess. */
-  constructor(cells: number, random: () => string) {
-    this.#cells = Array.from({ length: cells }, () => undefined);
+  constructor(limit: number, random: () => string) {
+    this.#limit = limit;
     this.#random = random;
   }
 
   /** Makes the token of an answer, in the place of the oldest. */
   make(tag: string, epoch: bigint, segments: readonly Segment[]): string {
     const cell = this.#next;
-    this.#next = cell + 1 === this.#cells.length ? 0 : cell + 1;
+    this.#next = cell + 1 === this.#limit ? 0 : cell + 1;
     const token = `${cell}.${this.#random()}`;
     this.#cells[cell] = { token, tag, epoch, segments };
     return token;

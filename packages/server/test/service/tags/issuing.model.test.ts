@@ -6,6 +6,7 @@ import { allowAll } from "../../../src/api/api.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { createServices, type Services } from "../../../src/main/services.ts";
 
+const config = loadConfig({ defaults: { "store.timeout": "500ms" } });
 const SERVERS = 2;
 const TAG = "t";
 
@@ -65,7 +66,6 @@ class World {
       randomToken: () => `token-${++this.#made}`,
       wallClock: () => 0,
     };
-    const config = loadConfig({ defaults: { "store.timeout": "500ms" } });
     return createServices(config, { store, emit: () => undefined, authorise: allowAll, system });
   }
 
