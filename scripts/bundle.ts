@@ -19,25 +19,24 @@ export const ENTRIES: readonly string[] = [
   "packages/server/src/processes/process-main.ts",
 ];
 /** What starts as a thread. It shares nothing, and a start with a store waits for it: one file loads in half the time of many. */
-const THREAD = "packages/server/src/store/sqlite/thread.ts";
+export const THREAD = "packages/server/src/store/sqlite/thread.ts";
 
 /** Third-party code stays where npm installs it: only then can its users see and update it. */
 export async function buildProgram(): Promise<void> {
   const outdir = path.join(root, "packages/cli", FOLDER);
   rmSync(outdir, { recursive: true, force: true });
-  for (const part of parts(ENTRIES)) await build({ ...part, outdir, sourcemap: true });
+  for (const entries of [ENTRIES, [THREAD]]) {
+    await build({ ...bundled(entries), outdir, sourcemap: true });
+  }
 }
 
-/** How files of ours that Node is started with, and the thread, become a few. */
-export function parts(entries: readonly string[]): readonly BuildOptions[] {
-  return [{ ...bundled(entries), splitting: true }, bundled([THREAD])];
-}
-
-function bundled(entries: readonly string[]): BuildOptions {
+/** How files of ours that Node is started with become a few that share their code. */
+export function bundled(entries: readonly string[]): BuildOptions {
   return {
     entryPoints: entries.map((entry) => path.join(root, entry)),
     entryNames: "[name]",
     bundle: true,
+    splitting: true,
     platform: "node",
     format: "esm",
     target: "node22",

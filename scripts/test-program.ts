@@ -17,13 +17,21 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type OutputFile } from "esbuild";
 import type { TestProject } from "vitest/node";
-import { ENTRIES, FOLDER, parts } from "./bundle.ts";
+import { bundled, ENTRIES, FOLDER, THREAD } from "./bundle.ts";
 import { root } from "./lib.ts";
 
 /** Callers of a fleet, of which storms have several. */
 const CALLERS = ["sdk", "grpc", "history"].map(
   (kind) => `packages/testkit/src/fleet/load-${kind}.ts`,
 );
+/** What tests of the server kill, by tens. */
+const CHILDREN = [
+  "alarms/alarm-child.ts",
+  "store/audit-child.ts",
+  "store/grant-child.ts",
+  "store/spread/move-tag-child.ts",
+  "store/ticket/move-slots-child.ts",
+].map((name) => `packages/server/test/${name}`);
 const CACHE = path.join(root, "node_modules/.cache/idmint-program");
 /** What other runs may still use is younger. */
 const KEPT_MS = 24 * 60 * 60_000;
@@ -36,8 +44,9 @@ export default async function setup(project: TestProject): Promise<void> {
 /** Tells the tests where the bundle is (packages/testkit/src/program.ts), and SQLite stores where their thread is (vitest.config.ts). */
 async function provideProgram(): Promise<void> {
   const outputFiles: OutputFile[] = [];
-  for (const part of parts([...ENTRIES, ...CALLERS])) {
-    const built = await build({ ...part, outdir: path.join(root, FOLDER), write: false });
+  const outdir = path.join(root, FOLDER);
+  for (const entries of [[...ENTRIES, ...CALLERS], [THREAD], CHILDREN]) {
+    const built = await build({ ...bundled(entries), outdir, write: false });
     outputFiles.push(...built.outputFiles);
   }
   forget();

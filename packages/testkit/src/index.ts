@@ -1,7 +1,7 @@
 export { selfSigned } from "./certificate.ts";
 export { doorEnv, serverEnv } from "./doors.ts";
 export { FakeWallClock, wallClockEnv } from "./faketime.ts";
-export { CLI } from "./program.ts";
+export { builtOf, CLI } from "./program.ts";
 export { FakeTime } from "./fake-time.ts";
 export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";
 export { MemoryStore, type StoreFaults, storeIsDown } from "./memory/store.ts";

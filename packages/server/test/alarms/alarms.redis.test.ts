@@ -1,9 +1,8 @@
 // Whole servers that share the queue of their alarms in a real Redis, and a real receiver.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import path from "node:path";
 import { CreateTagRequest, SequenceBackend, TagServiceService } from "@idmint/proto";
-import { serverEnv, MemoryStore, storeIsDown } from "@idmint/testkit";
+import { builtOf, serverEnv, MemoryStore, storeIsDown } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import { expect, onTestFinished, test } from "vitest";
 import { ownRedis } from "../store/redis/support.ts";
@@ -45,7 +44,7 @@ async function elected(redis: RedisServer): Promise<void> {
 
 /** A server in a process of its own. */
 function startChild(redis: RedisServer, url: string): ChildProcess {
-  const script = path.join(import.meta.dirname, "alarm-child.ts");
+  const script = builtOf("packages/server/test/alarms/alarm-child.ts");
   const child = spawn(process.execPath, ["-C", "idmint-source", script], {
     env: {
       PATH: process.env["PATH"],

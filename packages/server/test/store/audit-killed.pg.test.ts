@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import path from "node:path";
+import { builtOf } from "@idmint/testkit";
 import type { AuditEvent, Store, Tag } from "@idmint/core/server";
 import { auditOf, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ const ROUNDS = process.env["IDMINT_LONG"] === "1" ? 40 : 3;
 const TAGS = ["a", "b", "c"];
 
 async function child(config: StoreConfig, name: string): Promise<ChildProcess> {
-  const file = path.join(import.meta.dirname, "audit-child.ts");
+  const file = builtOf("packages/server/test/store/audit-child.ts");
   const args = ["-C", "idmint-source", file, JSON.stringify(config), name];
   const started = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   await once(started.stdout as NodeJS.ReadableStream, "data");

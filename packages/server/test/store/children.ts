@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import path from "node:path";
 import { createInterface } from "node:readline";
+import { builtOf } from "@idmint/testkit";
 import type { StoreConfig } from "../../src/store/open-store.ts";
 
 /** Ids that a process got. */
@@ -22,7 +22,7 @@ export class GrantChild {
     tag: string,
     options: { count?: number; limitKiB?: number } = {},
   ) {
-    const file = path.join(import.meta.dirname, "grant-child.ts");
+    const file = builtOf("packages/server/test/store/grant-child.ts");
     const args = [
       "-C",
       "idmint-source",

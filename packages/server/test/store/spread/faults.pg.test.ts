@@ -1,7 +1,7 @@
 // Tags in several databases of a real PostgreSQL: moved under load by movers that are killed, cut off, configured wrong.
 import type { Store } from "@idmint/core/server";
 import { type ChildProcess, spawn } from "node:child_process";
-import path from "node:path";
+import { builtOf } from "@idmint/testkit";
 import { createTestDatabase, type TestDatabase, TestPostgres } from "@idmint/testkit/postgres";
 import {
   granted,
@@ -137,7 +137,7 @@ test("a move that is cut off after any step grants nothing twice, and is finishe
 
 /** A mover that runs until it is killed; `lines` has what it did. */
 function mover(config: SpreadConfig, tag: string): { child: ChildProcess; lines: string[] } {
-  const file = path.join(import.meta.dirname, "move-child.ts");
+  const file = builtOf("packages/server/test/store/spread/move-tag-child.ts");
   const args = [JSON.stringify([...config.databases]), tag, "b", "default"];
   const child = spawn(process.execPath, ["-C", "idmint-source", file, ...args], {
     stdio: ["ignore", "pipe", "inherit"],

@@ -1,7 +1,7 @@
 // Ticket databases that are real PostgreSQL servers: killed, restored, promoted, and moved between while they issue.
 import { type ChildProcess, spawn } from "node:child_process";
-import path from "node:path";
 import { createInterface } from "node:readline";
+import { builtOf } from "@idmint/testkit";
 import { IdmintError, idsOf } from "@idmint/core";
 import { applyPlan, initialSlots, planTag, survey } from "@idmint/core/server";
 import { TestPostgres } from "@idmint/testkit/postgres";
@@ -121,7 +121,7 @@ class MoveChild {
   readonly #ended: Promise<void>;
 
   constructor(configs: readonly TicketConfig[], ...plans: readonly string[]) {
-    const file = path.join(import.meta.dirname, "move-child.ts");
+    const file = builtOf("packages/server/test/store/ticket/move-slots-child.ts");
     const args = ["-C", "idmint-source", file, JSON.stringify(configs), ID, ...plans];
     this.#process = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     const lines = createInterface({ input: this.#process.stdout as NodeJS.ReadableStream });
