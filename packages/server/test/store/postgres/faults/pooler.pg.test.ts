@@ -157,7 +157,8 @@ test("migrations that run at once through a pooler in transaction mode all succe
   );
   expect(reports.filter(({ created }) => created).length).toBeGreaterThan(0);
   for (const { warnings } of reports) expect(warnings?.join()).toContain("pool_mode = session");
-  const locks = "SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory'";
+  const locks = `SELECT count(*)::int AS count FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND d.datname = current_database()`;
   expect(await database.query(locks)).toEqual([{ count: 0 }]);
   expect(await migrateStore(config, { dryRun: false })).toMatchObject({ steps: [], warnings: [] });
   const { findings, schemaIllness } = await storeStatus(config);
