@@ -9,20 +9,19 @@ export const publishedPackages = ["proto", "core", "coordination", "client", "cl
 /** Packages whose code runs at users: the published ones, and the server, which the bundle of `cli` carries. */
 export const productPackages = [...publishedPackages, "server"] as const;
 
-/** Runs a command of node_modules/.bin or of the machine in the root folder; throws when it fails. */
-export function run(command: string, ...args: readonly string[]): void {
-  if (!succeeds(command, ...args)) throw new Error(`failed: ${[command, ...args].join(" ")}`);
+/** PATH, with node_modules/.bin before it. */
+export function searchPath(): string {
+  const bin = path.join(root, "node_modules", ".bin");
+  return `${bin}${path.delimiter}${process.env["PATH"] ?? ""}`;
 }
 
-/** Runs a command like `run`, and answers whether it ended with 0. */
-export function succeeds(command: string, ...args: readonly string[]): boolean {
-  const bin = path.join(root, "node_modules", ".bin");
-  const searchPath = `${bin}${path.delimiter}${process.env["PATH"] ?? ""}`;
+/** Runs a command of node_modules/.bin or of the machine in the root folder; throws when it fails. */
+export function run(command: string, ...args: readonly string[]): void {
   const { status, error } = spawnSync(command, args, {
     cwd: root,
     stdio: "inherit",
-    env: { ...process.env, PATH: searchPath },
+    env: { ...process.env, PATH: searchPath() },
   });
   if (error !== undefined) throw error;
-  return status === 0;
+  if (status !== 0) throw new Error(`failed: ${[command, ...args].join(" ")}`);
 }

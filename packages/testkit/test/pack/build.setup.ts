@@ -1,6 +1,6 @@
 // Builds and packs every published package once, before the first .pack.test.ts.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { TestProject } from "vitest/node";
@@ -22,14 +22,13 @@ declare module "vitest" {
 }
 
 export default function setup(project: TestProject): () => void {
-  run(root, process.execPath, "scripts/build.ts");
+  // scripts/check.ts has just done so, and deploy/assemble.sh need not either.
+  if (process.env["TEST_BUILT"] !== "1") run(root, process.execPath, "scripts/build.ts");
+  process.env["TEST_BUILT"] = "1";
   const target = mkdtempSync(path.join(tmpdir(), "idmint-pack-"));
   const remove = (): void => rmSync(target, { recursive: true, force: true });
   try {
-    project.provide(
-      "tarballs",
-      folders.map((folder) => pack(folder, target)),
-    );
+    project.provide("tarballs", pack(target));
   } catch (error) {
     remove();
     throw error;
@@ -37,10 +36,15 @@ export default function setup(project: TestProject): () => void {
   return remove;
 }
 
-function pack(folder: Tarball["folder"], target: string): Tarball {
-  const file = path.join(target, `${folder}.tgz`);
-  run(path.join(root, "packages", folder), ...pnpm(), "pack", "--out", file);
-  return { folder, file };
+function pack(target: string): readonly Tarball[] {
+  const chosen = folders.flatMap((folder) => ["--filter", `./packages/${folder}`]);
+  run(root, ...pnpm(), "-r", ...chosen, "pack", "--pack-destination", target);
+  return folders.map((folder) => {
+    const manifest = readFileSync(path.join(root, "packages", folder, "package.json"), "utf8");
+    const { name, version } = JSON.parse(manifest) as { name: string; version: string };
+    const file = `${name.replace("@", "").replace("/", "-")}-${version}.tgz`;
+    return { folder, file: path.join(target, file) };
+  });
 }
 
 /** The pnpm that runs this script, or one fetched by npx when the runner was started without pnpm. */
