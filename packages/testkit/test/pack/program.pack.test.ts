@@ -78,8 +78,10 @@ test("it runs processes and threads, reads its files, and shows its console and 
   using api = new Api(grpcAddress ?? "");
   expect(await api.id("demo")).toBeGreaterThan(0n);
 
+  // A machine that does much else may take longer than the default.
+  const where = ["--address", grpcAddress ?? "", "--timeout", "60s"];
   const run = (...args: readonly string[]): string =>
-    runIn(home, process.execPath, program, ...args, "--address", grpcAddress ?? "");
+    runIn(home, process.execPath, program, ...args, ...where);
   // A day begins at midnight of its zone, for which the server loads a library.
   run(
     "tag",
