@@ -71,24 +71,19 @@ function valueOf({ key, type: { accepts } }: Option<unknown>, told: Map<string, 
 
 function section(option: Option<unknown>, told: Map<string, string>): string {
   const flag = flagOf(option);
-  const { placeholder, accepts } = option.type;
-  const usage = placeholder === "" ? "" : ` <${placeholder}>`;
+  const { accepts } = option.type;
   const byDefault =
     option.default === undefined || option.default === "" ? [] : [`default \`${option.default}\``];
   const value = accepts === "a text that is not empty" ? [] : [valueOf(option, told)];
   const facts = [...value, ...byDefault].join("; ");
   const variable = `\`${envOf(option)}\`${option.isSecret === true ? `, \`${envOf(option)}_FILE\`` : ""}`;
-  const names = flag === undefined ? variable : `\`--${flag}${usage}\`, ${variable}`;
-  const lines = [
-    `## ${option.key}`,
-    "",
-    option.text,
-    "",
-    ...(facts === "" ? [] : [`- ${facts}`]),
-    `- ${names}`,
-    "",
-  ];
-  return lines.join("\n");
+  const names = flag === undefined ? variable : `\`--${flag}\`, ${variable}`;
+  return `## ${option.key}
+
+${option.text}
+
+- ${names}${facts === "" ? "" : `: ${facts}`}
+`;
 }
 
 /** One flag of the command line. */
