@@ -27,6 +27,8 @@ import { assertAccepted } from "./rows.ts";
 const TOKENS_OF_EPOCH = 2n ** 31n;
 /** Furthest that a lost history may have reserved by its own clock, ahead of this one's. */
 const MAX_LOST_LEAD_MS = 370_000;
+/** The same above a floor that is ahead of any clock. */
+const MAX_LEAD_OF_FLOOR_MS = 13_000;
 
 export function leaseWorker(database: MemoryDatabase, request: WorkerLeaseRequest): WorkerLease {
   const { tag, instance } = request;
@@ -93,7 +95,12 @@ export function acceptedFloor(
 ): bigint {
   const { timeBits, extensionBits, dataCenterBits, workerBits, sequenceBits } = layout;
   const low = BigInt(extensionBits + dataCenterBits + workerBits + sequenceBits);
-  const tick = BigInt(Math.max(0, tickAt(layout, nowMs + MAX_LOST_LEAD_MS) + 1));
+  const byFloor =
+    row.floor === 0n
+      ? 0
+      : timeOf(layout, decode(layout, row.floor).tick + 1) + MAX_LEAD_OF_FLOOR_MS;
+  const lostMs = Math.max(nowMs + MAX_LOST_LEAD_MS, byFloor - 1);
+  const tick = BigInt(Math.max(0, tickAt(layout, lostMs) + 1));
   const max = 2n ** (low + BigInt(timeBits)) - 1n;
   const floor = tick * 2n ** low - 1n;
   if (floor > max) return max;

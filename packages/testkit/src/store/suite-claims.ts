@@ -289,7 +289,8 @@ function madeAgainCases(suite: Suite): void {
       const { floor: least } = await tagOf(store, "kept");
       const lost = await store.createTag(flake("lost"));
       expect(lost.floor).toBeGreaterThan(floor);
-      expect(lost.floor).toBeGreaterThan(least - (2_000n << 18n));
+      // That of a tag that is there was ahead of the clock, and is 13 s further now.
+      expect(lost.floor).toBeGreaterThan(least - (15_000n << 18n));
     },
   );
 }

@@ -101,6 +101,21 @@ export function tagCases(suite: WorkerSuite): void {
   });
 
   suite(
+    "an accept soon after another one is above what was leased between them",
+    async (registry, harness) => {
+      await registry.createTag(snowflakeOf("t", harness));
+      await registry.accept(0n);
+      const lease = await registry.leaseWorker(leaseOf("a"));
+      const reserveUntilMs = lease.notBeforeMs + 3_600_000;
+      const { reservedUntilMs } = await registry.renewWorker(renewalOf(lease, { reserveUntilMs }));
+      await registry.accept(0n);
+      // Its worker id has no row, or one that went with the accept: as if a store that went back had lost it.
+      const next = await registry.leaseWorker(leaseOf("b"));
+      expect(next.notBeforeMs).toBeGreaterThan(reservedUntilMs);
+    },
+  );
+
+  suite(
     "after an accept, leases begin above all that was lost, and reserve from there",
     async (registry, harness) => {
       await registry.createTag(snowflakeOf("t", harness));

@@ -1,4 +1,5 @@
 import {
+  DEFAULT_RESERVE_AHEAD_MS,
   IdmintError,
   lastMsAtOrBelow,
   MAX_LEAD_MS,
@@ -121,13 +122,17 @@ function ofEpoch(
 }
 
 /**
- * The floor of a tag after its store went back and was accepted. It is above all that any lease of the lost history may
- * have reserved, by another host's clock.
+ * The floor of a tag after its store went back and was accepted.
+ *
+ * INVARIANT: it is above all that any lease of the lost history may have reserved, by another host's clock. Where the floor is
+ * ahead of the clock already, since the store was accepted minutes ago, leases reserved beyond that floor.
  */
 export function acceptedFloor(kind: TagKind, floor: bigint, nowMs: number): bigint {
   if (!comesFrom(kind, "lease")) return floor;
   const { layout } = kind;
-  const untilMs = nowMs + MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS + CLOCK_MARGIN_MS;
+  const byClockMs = nowMs + MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS + CLOCK_MARGIN_MS;
+  const byFloorMs = lastMsAtOrBelow(layout, floor) + DEFAULT_RESERVE_AHEAD_MS + MAX_LEAD_MS;
+  const untilMs = Math.max(byClockMs, byFloorMs);
   const tick = BigInt(Math.max(0, tickAt(layout, untilMs) + 1));
   const max = maxIdOf(layout);
   const least = (tick << BigInt(bitsBelowTime(layout))) - 1n;
