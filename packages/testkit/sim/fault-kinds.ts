@@ -5,6 +5,7 @@ export const FAULT_KINDS = [
   "server paused",
   "server suspended",
   "program killed",
+  "program stopped",
   "program paused",
   "program suspended",
   "server's clock set",

@@ -38,6 +38,10 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
     fleet.killSdk(target, Math.floor(size * 4), ms);
     return undefined;
   },
+  "program stopped": (fleet, { target, ms }) => {
+    fleet.closeSdk(target, ms);
+    return undefined;
+  },
   "program paused": (fleet, { target }) => fleet.pause(fleet.sdk(target)?.world, false),
   "program suspended": (fleet, { target }) => fleet.pause(fleet.sdk(target)?.world, true),
   "server's clock set": (fleet, { target, size }) => {

@@ -127,6 +127,8 @@ export class Fleet {
       settings: {
         "store.timeout": `${STORE_TIMEOUT_MS}ms`,
         "node.max_offline": `${this.plan.maxOfflineMs}ms`,
+        "limits.tags": String(this.plan.limitTags),
+        ...(this.plan.acceptsAlone ? { epoch_gap: "1000000" } : {}),
         drain_delay: "500ms",
         drain_time: "2s",
       },
@@ -189,6 +191,21 @@ export class Fleet {
     });
   }
 
+  /** It ends in order, and gives back what it holds. */
+  closeSdk(target: number, restartMs: number): void {
+    const at = target % this.plan.sdks;
+    const sdk = this.#sdks[at];
+    if (sdk === undefined || sdk.isClosing) return;
+    this.trace.note(sdk.world.name, "is closed");
+    void sdk.close().then(() => {
+      sdk.world.kill();
+      if (this.#sdks[at] !== sdk) return undefined;
+      this.#sdks[at] = undefined;
+      this.queue.after(restartMs, () => this.startSdk(at));
+      return undefined;
+    });
+  }
+
   /** Its event loop stops; the answer lets it go on. */
   pause(world: World | undefined, isSuspended: boolean): (() => void) | undefined {
     if (world === undefined || world.isStopped) return undefined;
@@ -203,7 +220,7 @@ export class Fleet {
   /** Nothing starts again from now on. */
   async close(): Promise<void> {
     this.#isOver = true;
-    await Promise.all(this.sdks.map((sdk) => sdk.client.close()));
+    await Promise.all(this.sdks.map((sdk) => sdk.close()));
     await Promise.all(this.servers.map((server) => server.close()));
   }
 

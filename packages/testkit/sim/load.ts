@@ -10,6 +10,8 @@ import { callOnce, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
 
 const DEADLINES_MS = [300, 2_000, 6_000] as const;
+/** Most ids of one call. */
+const MOST_TAKEN = 100;
 /** How much later than its deadline a call may end, when its process was not stopped meanwhile. */
 const LATE_MS = 250;
 
@@ -53,13 +55,14 @@ export class Load {
     );
   }
 
-  /** One call of a program, or a few at once. Never rejects. Answers whether all got ids. */
+  /** One call of a program, or a few at once. Never rejects. Answers whether all got ids; also when it ends meanwhile. */
   async askSdk(
     sdk: SimSdk,
     plan: TagPlan,
     dice: Dice,
     deadlineMs: number = dice.pick(DEADLINES_MS),
   ): Promise<boolean> {
+    if (sdk.isClosing) return true;
     const asker = { name: sdk.world.name, isSdk: true };
     const tag = sdk.tag(plan.name);
     const one = (): Promise<boolean> =>
@@ -69,8 +72,11 @@ export class Load {
       return all.every(Boolean);
     }
     // What is taken of a sequence could be used out of order, so the SDK takes nothing of it.
+    if (plan.kind === "segment" && dice.chance(0.2)) {
+      return this.#call(sdk.world, asker, plan.name, deadlineMs, () => nowOf(tag, deadlineMs));
+    }
     if (plan.kind !== "segment" || dice.chance(0.6)) return one();
-    const count = dice.int(1, 3 * plan.min);
+    const count = dice.int(1, Math.min(MOST_TAKEN, 3 * plan.min));
     return this.#call(sdk.world, asker, plan.name, deadlineMs, async () => {
       const segments = await tag.take(count, { deadlineMs });
       return { segments, period: "" };
@@ -137,6 +143,16 @@ async function oneOf({ kind }: TagPlan, tag: IdTag, deadlineMs: number): Promise
   if (kind !== "daily") return { segments: only(await tag.next({ deadlineMs })), period: "" };
   const { id, period } = await tag.nextPeriodId({ deadlineMs });
   return { segments: only(id), period };
+}
+
+/** An id that is there, or the next one: as a program does that would rather not wait. */
+async function nowOf(tag: IdTag, deadlineMs: number): Promise<Got> {
+  try {
+    return { segments: only(tag.nextSync()), period: "" };
+  } catch (thrown) {
+    if (IdmintError.from(thrown).reason !== "SEGMENT_NOT_READY") throw thrown;
+    return { segments: only(await tag.next({ deadlineMs })), period: "" };
+  }
 }
 
 function only(id: bigint): readonly Segment[] {

@@ -4,6 +4,9 @@ import { type Outcome, runHistory } from "./history.ts";
 import { planOf } from "./plan.ts";
 import { shrink } from "./shrink.ts";
 
+// Refusals are many, and nobody reads where each was made.
+Error.stackTraceLimit = 0;
+
 const USAGE = `Usage: pnpm sim [--histories N] [--from SEED]
        pnpm sim --seed SEED [--trace]
 

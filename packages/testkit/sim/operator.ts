@@ -22,6 +22,8 @@ import {
   Tag,
   UndrainNodeRequest,
   UndrainNodeResponse,
+  UpdateTagRequest,
+  UpdateTagResponse,
 } from "@idmint/proto";
 import type { Fleet } from "./fleet.ts";
 import type { Action, TagPlan } from "./plan.ts";
@@ -31,8 +33,10 @@ import type { World } from "./world/world.ts";
 /** How often somebody looks whether the store is refused, and how long it is left so. */
 const LOOK_MS = 1_000;
 const LEFT_MS = 3_000;
+const LEFT_ALONE_MS = 25_000;
 /** More than all ids of a history, so that an accept is above whatever a lost one granted. */
 const GAP = 1_000_000n;
+const SMALL_GAP = 20n;
 const DEADLINE_MS = 5_000;
 const AGAIN_MS = 700;
 /** For so long a command may still be under way after its answer: a proxy may have sent it twice. */
@@ -56,6 +60,7 @@ function method<Request, Response>(
 const CREATE = method(`${TAGS}/CreateTag`, CreateTagRequest, CreateTagResponse);
 const ADVANCE = method(`${TAGS}/AdvanceTag`, AdvanceTagRequest, AdvanceTagResponse);
 const DELETE = method(`${TAGS}/DeleteTag`, DeleteTagRequest, DeleteTagResponse);
+const UPDATE = method(`${TAGS}/UpdateTag`, UpdateTagRequest, UpdateTagResponse);
 const PAUSE = method(`${TAGS}/PauseTag`, PauseTagRequest, PauseTagResponse);
 const RESUME = method(`${TAGS}/ResumeTag`, ResumeTagRequest, ResumeTagResponse);
 const STOP = method(`${NODES}/StopIssuing`, StopIssuingRequest, StopIssuingResponse);
@@ -146,7 +151,8 @@ export class Operator {
   async #make(plan: TagPlan): Promise<void> {
     const request = { tag: protoOf(plan), validateOnly: false };
     const refused = await this.#until(CREATE, request, KNOWN);
-    if (refused === "INVALID_ARGUMENT" && plan.ceiling < GAP) this.#lost.add(plan.name);
+    if (refused === "INVALID_ARGUMENT" && (plan.ceiling < GAP || plan.kind === "snowflake"))
+      this.#lost.add(plan.name);
   }
 
   #pause(ms: number): Promise<void> {
@@ -174,6 +180,8 @@ export class Operator {
     switch (act) {
       case "advance":
         return this.#advance(name);
+      case "update":
+        return this.#update(name);
       case "pause":
         return this.#pauseTag(name, ms);
       case "delete":
@@ -189,13 +197,26 @@ export class Operator {
     const { checker, site } = this.#fleet;
     const plan = this.#plans.get(name);
     const floor = (site.database.rows.get(name)?.floor ?? 0n) + 500n;
-    // Floors of periods are of the present one only.
-    if (plan === undefined || plan.kind === "daily" || floor >= plan.ceiling) return;
+    // Floors of periods are of the present one only, and those of snowflakes are times.
+    if (plan === undefined || floor >= plan.ceiling) return;
+    if (plan.kind === "daily" || plan.kind === "snowflake") return;
     const request = AdvanceTagRequest.fromPartial({ name, floor });
     const { answer, when } = await this.#once(ADVANCE, request);
     const { atMs, era } = when(answer.effectiveTime);
     const isHeld = atMs !== undefined && era === checker.era;
     if (isHeld && answer.raised) checker.inEffect(name, atMs, floor);
+  }
+
+  /** Other settings: how much servers hold, and how long programs may. */
+  async #update(name: string): Promise<void> {
+    const { dice } = this.#world;
+    if (this.#plans.get(name)?.kind !== "segment") return;
+    const min = dice.int(1, 100);
+    const maxAge = durationOf(dice.int(1, 20) * 1_000);
+    const value = { min, max: min * dice.int(1, 10), maxAge };
+    const tag = Tag.fromPartial({ name, kind: { $case: "segment", value } });
+    const updateMask = ["segment.min", "segment.max", "segment.max_age"];
+    await this.#once(UPDATE, UpdateTagRequest.fromPartial({ tag, updateMask }));
   }
 
   async #pauseTag(name: string, ms: number): Promise<void> {
@@ -312,7 +333,9 @@ export class Operator {
         return;
       }
       this.#refusedSince ??= this.#world.now();
-      if (this.#world.now() - this.#refusedSince >= LEFT_MS) void this.#accept();
+      // Servers that accept it themselves do so at once, unless all were stopped.
+      const leftMs = this.#fleet.plan.acceptsAlone ? LEFT_ALONE_MS : LEFT_MS;
+      if (this.#world.now() - this.#refusedSince >= leftMs) void this.#accept();
     });
   }
 
@@ -326,9 +349,20 @@ export class Operator {
     this.#isAccepting = true;
     const { trace, checker } = this.#fleet;
     const { clock, dice, name } = this.#world;
+    // One that is too small for what servers were granted who are gone.
+    const gap = dice.chance(0.4) ? SMALL_GAP : GAP;
     try {
       const asking = { store: this.#store, clock, timers: this.#world, nonce: dice.token() };
-      await acceptAsking(asking, { gap: GAP, maxOfflineMs: this.#fleet.plan.maxOfflineMs });
+      const { maxOfflineMs } = this.#fleet.plan;
+      // Where claims reach the end of a tag, that is so: nobody lies here.
+      const options = { gap, maxOfflineMs, trustClaims: true };
+      const { claims } = await acceptAsking(asking, options);
+      const spoken = claims.servers.filter(({ told }) => told === "all" || told === "since");
+      const ids = new Set(spoken.map(({ id }) => id));
+      const heard = this.#fleet.servers.filter(({ id }) => id !== undefined && ids.has(id));
+      const names = new Set(heard.map(({ world }) => world.name));
+      if (gap === SMALL_GAP) checker.acceptedLow(names);
+      trace.note(name, `accepted with a gap of ${gap}; heard ${[...names].join(" ")}`);
     } catch (thrown) {
       const { reason, message } = IdmintError.from(thrown);
       trace.note(name, `cannot accept: ${message}`);
@@ -347,6 +381,9 @@ function protoOf({ name, kind, order, ceiling, min, max, ...more }: TagPlan): Ta
     maxAge: durationOf(more.maxAgeMs),
   };
   const sequence = kind === "daily" ? { period: PeriodUnit.DAY, timeZone: "UTC" } : {};
+  if (kind === "snowflake") {
+    return Tag.fromPartial({ name, kind: { $case: "snowflake", value: {} } });
+  }
   return Tag.fromPartial({
     name,
     order: Order[order],

@@ -4,7 +4,7 @@ import { Dice } from "./world/random.ts";
 
 export interface TagPlan {
   readonly name: string;
-  readonly kind: "segment" | "sequence" | "daily";
+  readonly kind: "segment" | "sequence" | "daily" | "snowflake";
   readonly order: Order;
   readonly min: number;
   readonly max: number;
@@ -23,7 +23,7 @@ export interface Fault {
   readonly size: number;
 }
 
-const ACTIONS = ["advance", "delete", "drain", "pause", "stop-issuing"] as const;
+const ACTIONS = ["advance", "delete", "drain", "pause", "stop-issuing", "update"] as const;
 
 /** Something that an operator does, and takes back later where that can be. */
 export interface Action {
@@ -46,9 +46,14 @@ export interface Plan {
   /** Mean time between two calls of one program for one tag. */
   readonly everyMs: number;
   readonly maxOfflineMs: number;
+  /** Tags that a server holds at once; with fewer than there are, it drops some and gives back what it held. */
+  readonly limitTags: number;
+  /** Whether servers accept a store that went back by themselves. */
+  readonly acceptsAlone: boolean;
 }
 
 const BIG = 2n ** 62n;
+const FLAKE = { kind: "snowflake", ceiling: 2n ** 63n - 1n } as const;
 
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
@@ -68,6 +73,8 @@ export function planOf(seed: string): Plan {
     stormMs,
     everyMs: dice.int(900, 2_000),
     maxOfflineMs: dice.int(5, 40) * 1_000,
+    limitTags: dice.chance(0.2) ? 2 : 1_000,
+    acceptsAlone: dice.chance(0.25),
   };
 }
 
@@ -105,5 +112,6 @@ function tagsOf(dice: Dice): readonly TagPlan[] {
     segment("rising", "PER_CLIENT"),
     counted("strict", "sequence"),
     ...(dice.chance(0.5) ? [counted("daily", "daily")] : []),
+    ...(dice.chance(0.5) ? [{ ...segment("flake", "UNORDERED"), ...FLAKE }] : []),
   ];
 }

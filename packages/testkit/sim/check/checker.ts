@@ -161,6 +161,11 @@ export class Checker {
     this.#log.seen();
   }
 
+  /** An operator accepted the store with a gap that is for nobody; these servers were heard before. */
+  acceptedLow(heard: ReadonlySet<string>): void {
+    this.#log.acceptedLow(heard);
+  }
+
   violate(what: string): void {
     this.violations.push({ what, atMs: this.#queue.now });
     this.#trace.note("checker", what);
@@ -178,8 +183,11 @@ export class Checker {
     const after = promised.order === "STRICT" ? begun.all : begun.own;
     const isOrdered =
       promised.order === "STRICT" || (promised.order === "PER_CLIENT" && asker.isSdk);
-    if (isOrdered && !isBeyond({ period, id }, after) && !this.#log.isOfUnseen(tag, period, id)) {
-      this.violate(`${tag}: ${asker.name} got ${period} ${id} after ${after.period} ${after.id}`);
+    if (isOrdered && !isBeyond({ period, id }, after)) {
+      const isLost = this.#log.isUnheard(tag, after.period, after.id);
+      if (isLost || this.#log.isOfUnseen(tag, period, id)) this.excluded++;
+      else
+        this.violate(`${tag}: ${asker.name} got ${period} ${id} after ${after.period} ${after.id}`);
     }
     this.#judgeEffects(begun, id);
   }
@@ -194,7 +202,9 @@ export class Checker {
       return;
     }
     const remembers = asker.isSdk && before === asker.name;
-    if (!remembers && this.#log.isExcluded(tag, period, id)) this.excluded++;
+    const isLease = this.#promised.get(tag)?.isGranted === false;
+    const isExcluded = isLease ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
+    if (!remembers && isExcluded) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }
 

@@ -12,19 +12,21 @@ interface Granted {
   readonly who: string;
   /** Whether the store had gone back, and no server had seen that yet. */
   readonly isUnseen: boolean;
+  /** Whether the store was accepted since, with too small a gap, and without hearing whom it was granted to. */
+  isUnheard: boolean;
 }
 
 /**
- * Why a repeat is none of idmint's. The sentence stands in docs/guarantees.md, word for word; a test looks.
+ * Why a repeat is none of idmint's: the sentences of docs/guarantees.md that exclude it, word for word; a test looks.
  */
-export const EXCLUDED: {
-  readonly name: string;
-  readonly sentence: string;
-} = {
-  name: "unseen roll-back",
-  sentence:
+export const EXCLUDED = {
+  "unseen roll-back":
     "Until that poll, a server that had seen less of a tag than others may repeat ids that others issued.",
-};
+  "too small a gap":
+    "An accept first asks the servers that run what they were granted, and raises floors above that, so that the gap is for servers that do not answer or are gone.",
+  "leases that went back":
+    "Leases of worker ids that went back this way are noticed only by servers that saw newer ones.",
+} as const;
 
 /** What the store granted, and when it did so although it had gone back. */
 export class GrantLog {
@@ -52,7 +54,7 @@ export class GrantLog {
     const key = keyOf(tag, period);
     const all = this.#granted.get(key) ?? [];
     const last = base + BigInt(count) - 1n;
-    all.push({ base, last, who, isUnseen: this.#isUnseen });
+    all.push({ base, last, who, isUnseen: this.#isUnseen, isUnheard: false });
     this.#granted.set(key, all);
   }
 
@@ -67,13 +69,30 @@ export class GrantLog {
     return all.findLast(({ base, last }) => base <= id && id <= last) !== undefined;
   }
 
-  /** Whether this id was granted a second time in an unseen roll-back, to another server than before: see EXCLUDED. */
+  acceptedLow(heard: ReadonlySet<string>): void {
+    for (const all of this.#granted.values()) {
+      for (const one of all) if (!heard.has(one.who)) one.isUnheard = true;
+    }
+  }
+
+  /**
+   * Whether this id was granted a second time in an unseen roll-back, to another server than before, or after an accept that did
+   * not hear who had it: see EXCLUDED.
+   */
   isExcluded(tag: string, period: string, id: bigint): boolean {
     const all = this.#granted.get(keyOf(tag, period)) ?? [];
     const its = all.filter(({ base, last }) => base <= id && id <= last);
-    return its.some(
-      (one, at) => one.isUnseen && its.slice(0, at).some((before) => before.who !== one.who),
+    return its.some((one, at) =>
+      its
+        .slice(0, at)
+        .some((before) => before.who !== one.who && (one.isUnseen || before.isUnheard)),
     );
+  }
+
+  /** Whether an id was granted to somebody whom an accept with too small a gap did not hear. */
+  isUnheard(tag: string, period: string, id: bigint): boolean {
+    const all = this.#granted.get(keyOf(tag, period)) ?? [];
+    return all.some(({ base, last, isUnheard }) => isUnheard && base <= id && id <= last);
   }
 
   /** Whether an id is one of those that were granted in an unseen roll-back. */

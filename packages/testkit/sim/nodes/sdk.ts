@@ -12,6 +12,7 @@ export class SimSdk {
   readonly client: BufferedIdClient;
   /** Held, so that no tag hangs on when garbage is collected. */
   readonly #tags = new Map<string, IdTag>();
+  #closing: Promise<void> | undefined;
 
   constructor(
     { world, rpc }: { readonly world: World; readonly rpc: Rpc },
@@ -23,6 +24,16 @@ export class SimSdk {
     const ports: ClientPorts = { transport: () => transport, runtime: runtimeOf(world) };
     const worker = { instance: world.name };
     this.client = new BufferedIdClient({ ...options, worker }, ports);
+  }
+
+  /** Whether it was told to end. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.client.close();
+    return this.#closing;
   }
 
   tag(name: string): IdTag {

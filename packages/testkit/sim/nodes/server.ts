@@ -97,6 +97,11 @@ export class SimServer implements Listener {
     return this.#running !== undefined && !this.world.isDead;
   }
 
+  /** Its name in the store. */
+  get id(): string | undefined {
+    return this.#services?.presence.id;
+  }
+
   get services(): Services | undefined {
     return this.#services;
   }

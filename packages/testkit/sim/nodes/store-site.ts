@@ -37,6 +37,12 @@ export interface PlantedStore {
   readonly forgetsMarks?: boolean;
 }
 
+interface Kept {
+  readonly atMs: number;
+  readonly snapshot: MemorySnapshot;
+  readonly forgotten: ReadonlyMap<string, bigint>;
+}
+
 type Ask<Name extends StoreCall> = (...args: CallArgs[Name]) => Promise<CallAnswers[Name]>;
 
 /** The store of a history, where it stands: its rows, its clock, and what is wrong with it. */
@@ -50,7 +56,9 @@ export class StoreSite {
   readonly #checker: Checker;
   readonly #dice: Dice;
   readonly #troubles = new Set<StoreTrouble>();
-  readonly #snapshots: { readonly atMs: number; readonly snapshot: MemorySnapshot }[] = [];
+  /** The numbers of rows of servers when they were forgotten: a trace that all stores keep. */
+  #forgotten = new Map<string, bigint>();
+  readonly #snapshots: Kept[] = [];
 
   constructor(
     seed: string,
@@ -99,11 +107,25 @@ export class StoreSite {
     asked: CallArgs[Name],
   ): Promise<CallAnswers[Name]> {
     const args = this.planted.asked?.(name, asked) ?? asked;
+    if (name === "forgetNodes") this.#forget(args[0] as CallArgs["forgetNodes"][0]);
     const call = this.#inner[name] as unknown as Ask<Name>;
     const done = await call(...args);
     const answer = this.planted.answered?.(name, done) ?? done;
     this.#note(who, name, args, answer);
     return answer;
+  }
+
+  /** What the number of a server's row was when it was forgotten last. */
+  forgotten(id: string): bigint | undefined {
+    return this.#forgotten.get(id);
+  }
+
+  #forget(keys: CallArgs["forgetNodes"][0]): void {
+    for (const { id, renewals } of keys) {
+      const row = this.database.nodes.get(id);
+      if (row === undefined || (renewals !== undefined && row.renewals !== renewals)) continue;
+      this.#forgotten.set(id, row.renewals);
+    }
   }
 
   /** A server saw that the store went back, and writes it down. */
@@ -120,6 +142,7 @@ export class StoreSite {
     const kept = this.#snapshots.findLast(({ atMs }) => atMs <= before);
     if (kept === undefined) return false;
     this.database.restore(kept.snapshot);
+    this.#forgotten = new Map(kept.forgotten);
     if (isSeen) this.database.move();
     this.#trace.note("store", `is as it was at ${kept.atMs.toFixed(0)}, seen ${isSeen}`);
     // What came after is of a history that is lost.
@@ -135,7 +158,8 @@ export class StoreSite {
   }
 
   #keepSnapshots(): void {
-    this.#snapshots.push({ atMs: this.#queue.now, snapshot: this.database.snapshot() });
+    const forgotten = new Map(this.#forgotten);
+    this.#snapshots.push({ atMs: this.#queue.now, snapshot: this.database.snapshot(), forgotten });
     if (this.#snapshots.length > MOST_SNAPSHOTS) this.#snapshots.shift();
     this.#queue.after(SNAPSHOT_MS, () => this.#keepSnapshots());
   }

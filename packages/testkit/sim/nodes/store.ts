@@ -7,6 +7,7 @@ import {
   type StoreCall,
   storeCalls,
 } from "@idmint/core/server";
+import { type KnownRow, lossOf } from "../../../server/src/store/pins/own-row-state.ts";
 import type { Network } from "../world/network.ts";
 import type { EventQueue } from "../world/queue.ts";
 import type { StoreSite } from "./store-site.ts";
@@ -34,8 +35,9 @@ class Driver {
   readonly maxBatch = 100;
   readonly #ports: SimStorePorts;
   #isClosed = false;
+  #id: string | undefined;
   /** What this node's row was, as it was told last; a lower one shows that the store went back. */
-  #row: { readonly incarnation: string; readonly renewals: bigint } | undefined;
+  #row: KnownRow | undefined;
 
   constructor(ports: SimStorePorts) {
     this.#ports = ports;
@@ -108,12 +110,20 @@ class Driver {
   #compare({ renewal, watched }: CallArgs["changes"][0]): void {
     const { site, world } = this.#ports;
     const { database } = site;
+    this.#id = renewal?.node.id;
     if (renewal === undefined || site.isRefused) return;
-    const row = this.#row;
-    if (row?.incarnation === database.incarnation) {
-      const found = database.nodes.get(renewal.node.id)?.renewals ?? -1n;
-      if (found < row.renewals) site.mark(world.name, `its row is ${found}, not ${row.renewals}`);
-    }
+    const { id } = renewal.node;
+    const loss =
+      this.#row === undefined
+        ? ""
+        : lossOf(this.#row, {
+            history: database.incarnation,
+            renewals: database.nodes.get(id)?.renewals,
+            forgotten: site.forgotten(id),
+            storeMs: database.now(),
+            atMs: world.now(),
+          });
+    if (loss !== "") site.mark(world.name, loss);
     // What was seen before an accept shows nothing of what was accepted.
     if (renewal.incarnation !== database.incarnation || site.isRefused) return;
     const lost = watched.find(
@@ -126,7 +136,10 @@ class Driver {
     if (name !== "changes") return answer;
     const [part] = (answer as CallAnswers["changes"]).parts;
     if (part?.own !== undefined) {
-      this.#row = { incarnation: part.incarnation, renewals: part.own.renewals };
+      const { renewals, storeMs } = part.own;
+      const { world } = this.#ports;
+      const id = this.#id ?? "";
+      this.#row = { id, renewals, history: part.incarnation, storeMs, atMs: world.now() };
     }
     return answer;
   }

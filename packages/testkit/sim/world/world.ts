@@ -39,6 +39,7 @@ export class World implements Clock, Timers {
   readonly #rate: number;
   readonly #held: Held[] = [];
   readonly #bornAt: number;
+  readonly #firstOffsetMs: number;
   #wallOffsetMs: number;
   /** Time in which the machine was suspended; the monotonic clock stood still. */
   #suspendedMs = 0;
@@ -64,6 +65,7 @@ export class World implements Clock, Timers {
     this.#rate = 1 + drift;
     this.#bornAt = queue.now;
     this.#wallOffsetMs = offsetMs;
+    this.#firstOffsetMs = offsetMs;
     this.clock = elapsedClock({
       monotonicMs: () => this.#monotonic(),
       wallMs: () => this.wall(),
@@ -187,6 +189,12 @@ export class World implements Clock, Timers {
   stepWall(byMs: number): void {
     this.#steps++;
     this.#wallOffsetMs += byMs;
+  }
+
+  /** Its wall clock is what it was at the beginning. */
+  setRight(): void {
+    if (this.#wallOffsetMs !== this.#firstOffsetMs)
+      this.stepWall(this.#firstOffsetMs - this.#wallOffsetMs);
   }
 
   #uptime(): number {
