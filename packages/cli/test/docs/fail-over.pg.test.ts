@@ -25,8 +25,9 @@ interface Scene {
   readonly nextId: () => Promise<number>;
 }
 
+/** `ask` starts a process each time, which takes as much of the machine as a server that works. */
 async function until(what: string, ask: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 40_000; performance.now() < end; await pause(100)) {
+  for (const end = performance.now() + 40_000; performance.now() < end; await pause(400)) {
     if (await ask()) return;
   }
   throw new Error(`never: ${what}`);

@@ -15,7 +15,7 @@ import { MemoryStore } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { createSnowflake, lease, takeIds } from "../../../snowflake-support.ts";
 import { ownRedis } from "../../../store/redis/support.ts";
-import { call, refusalOf, startTest, type TestServer, until } from "../../../support.ts";
+import { call, refusalOf, sleep, startTest, type TestServer, until } from "../../../support.ts";
 
 const LAYOUT = SNOWFLAKE_PRESETS["41-10-12"];
 const IN_REDIS = { registry: WorkerRegistry.REDIS };
@@ -27,8 +27,12 @@ async function startTwo(flags: Record<string, string>): Promise<[TestServer, Tes
   return [one, await startTest({ flags, store: other })];
 }
 
-/** Ids of both, asked for until each has answered. */
+/** Between the calls of a loop, which would take all of the machine else. */
+const PAUSE_MS = 5;
+
+/** Ids of both at the same moment, asked for until each has answered. */
 async function takeFromBoth(servers: readonly TestServer[], withinMs: number): Promise<bigint[]> {
+  await sleep(PAUSE_MS);
   const taken = servers.map(async (server) => {
     let ids: bigint[] = [];
     await until(async () => {
