@@ -42,13 +42,8 @@ async function webServer(): Promise<number> {
 test("a port where nobody listens is named with the cause, long before the deadline", async () => {
   const address = `127.0.0.1:${await closedPort()}`;
   const tag = clientOf({ address, deadlineMs: 60_000 }).tag("orders");
-  for (const call of [
-    () => tag.next(),
-    () => tag.take(5),
-    () => tag.warm(),
-    () => tag.nextString(),
-  ]) {
-    const error = await refusal(call());
+  const calls = [tag.next(), tag.take(5), tag.warm(), tag.nextString()];
+  for (const error of await Promise.all(calls.map(refusal))) {
     expect([error.reason, error.retryable]).toEqual(["SERVER_UNAVAILABLE", true]);
     expect(error.message).toContain(
       `${address} cannot be reached: connect ECONNREFUSED ${address}`,
@@ -74,8 +69,10 @@ test("every address that cannot be reached is named", async () => {
 
 test("a server that is no idmint server is named", async () => {
   const address = `127.0.0.1:${await webServer()}`;
-  for (const tls of [false, true]) {
-    const { message } = await refusal(clientOf({ address, tls }).tag("t").next());
+  const errors = await Promise.all(
+    [false, true].map((tls) => refusal(clientOf({ address, tls }).tag("t").next())),
+  );
+  for (const { message } of errors) {
     expect(message).toContain(`${address} cannot be reached`);
     expect(message).toContain("check the address and the option tls");
   }
