@@ -361,7 +361,8 @@ export class Operator {
       const ids = new Set(spoken.map(({ id }) => id));
       const heard = this.#fleet.servers.filter(({ id }) => id !== undefined && ids.has(id));
       const names = new Set(heard.map(({ world }) => world.name));
-      if (gap === SMALL_GAP) checker.acceptedLow(names);
+      // Any gap may be too small: what was lost may have had an accept of its own.
+      checker.accepted(names);
       trace.note(name, `accepted with a gap of ${gap}; heard ${[...names].join(" ")}`);
     } catch (thrown) {
       const { reason, message } = IdmintError.from(thrown);

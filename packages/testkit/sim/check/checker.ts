@@ -124,8 +124,8 @@ export class Checker {
   /** A call got no ids. Reasons that tell of a fault of idmint's own are none that a caller may see. */
   refused({ tag, asker }: Begun, reason: string): void {
     if (!UNHEARD_OF.has(reason) && /^[A-Z_]+$/.test(reason)) return;
-    // Two servers that were granted the same ids in an unseen roll-back show it to an SDK that asks both.
-    if (reason === "SEGMENT_INVALID" && this.#log.wasUnseen) {
+    // Two servers that were granted the same ids, as is excluded, show it to an SDK that asks both.
+    if (reason === "SEGMENT_INVALID" && (this.#log.wasUnseen || this.#log.wasUnheard)) {
       this.excluded++;
       return;
     }
@@ -161,9 +161,9 @@ export class Checker {
     this.#log.seen();
   }
 
-  /** An operator accepted the store with a gap that is for nobody; these servers were heard before. */
-  acceptedLow(heard: ReadonlySet<string>): void {
-    this.#log.acceptedLow(heard);
+  /** An operator accepted the store; these servers were heard before. */
+  accepted(heard: ReadonlySet<string>): void {
+    this.#log.accepted(heard);
   }
 
   violate(what: string): void {
@@ -204,7 +204,7 @@ export class Checker {
     const remembers = asker.isSdk && before === asker.name;
     const isLease = this.#promised.get(tag)?.isGranted === false;
     const isExcluded = isLease ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
-    if (!remembers && isExcluded) this.excluded++;
+    if ((isLease || !remembers) && isExcluded) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }
 

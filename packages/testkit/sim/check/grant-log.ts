@@ -12,7 +12,7 @@ interface Granted {
   readonly who: string;
   /** Whether the store had gone back, and no server had seen that yet. */
   readonly isUnseen: boolean;
-  /** Whether the store was accepted since, with too small a gap, and without hearing whom it was granted to. */
+  /** Whether the store was accepted since without hearing whom it was granted to: then it is for the gap. */
   isUnheard: boolean;
 }
 
@@ -33,6 +33,7 @@ export class GrantLog {
   readonly #granted = new Map<string, Granted[]>();
   #isUnseen = false;
   #wasUnseen = false;
+  #wasUnheard = false;
 
   /** The store goes back and does not look it. */
   wentBack(): void {
@@ -69,10 +70,19 @@ export class GrantLog {
     return all.findLast(({ base, last }) => base <= id && id <= last) !== undefined;
   }
 
-  acceptedLow(heard: ReadonlySet<string>): void {
+  accepted(heard: ReadonlySet<string>): void {
     for (const all of this.#granted.values()) {
-      for (const one of all) if (!heard.has(one.who)) one.isUnheard = true;
+      for (const one of all) {
+        if (heard.has(one.who)) continue;
+        one.isUnheard = true;
+        this.#wasUnheard = true;
+      }
     }
+  }
+
+  /** Whether an accept did not hear somebody who had been granted something. */
+  get wasUnheard(): boolean {
+    return this.#wasUnheard;
   }
 
   /**
