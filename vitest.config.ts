@@ -99,7 +99,7 @@ const LONGEST = [
 ];
 
 /** How many of them a run takes with IDMINT_PART=1. */
-const LONGEST_TAKEN = 4;
+const LONGEST_TAKEN = 3;
 
 /** Test files that run on both doors of gRPC in each run. */
 const ON_BOTH_DOORS = [
@@ -207,6 +207,12 @@ function placeOf({ project: { name }, moduleId }: TestSpecification): number {
   return isLongest ? -1 : ORDER.indexOf(name);
 }
 
+/**
+ * Projects whose files share the modules of a worker: half of their CPU went into loading them anew for each file. What a file
+ * changes of the process, it puts back. Frameworks and browsers do not, so whole systems have workers of their own.
+ */
+const SHARED: ReadonlySet<string> = new Set(["unit", "model", "pg", "redis", "etcd", "smoke"]);
+
 function project(
   name: string,
   timeoutMs: number,
@@ -227,11 +233,10 @@ function project(
       testTimeout: timeoutMs,
       hookTimeout: Math.max(timeoutMs, 60_000),
       pool: "forks",
-      // Files of one worker share their modules: half of the CPU goes into loading them anew for each. What a file changes of
-      // the process, it puts back.
-      isolate: false,
+      isolate: !SHARED.has(name),
       execArgv: ["-C", "idmint-source"],
       setupFiles: ["packages/testkit/src/file-setup.ts"],
+      env: SHARED.has(name) ? { TEST_SHARED: "1" } : {},
       // The default of a second is less than a busy machine may take.
       expect: { poll: { timeout: 10_000 } },
       ...test,
@@ -242,7 +247,7 @@ function project(
 export default defineConfig({
   test: {
     // More than the two cores of a small machine: much of the time goes by in waiting for faults to pass and leases to end.
-    maxWorkers: 5,
+    maxWorkers: 6,
     sequence: { sequencer: WaitingFirst },
     globalSetup: "scripts/test-program.ts",
     reporters: ["default", "./scripts/budget.ts"],

@@ -49,6 +49,8 @@ afterAll(async () => {
   vi.restoreAllMocks();
   vi.unstubAllEnvs();
   vi.unstubAllGlobals();
+  // vitest.config.ts says whose files share a worker.
+  if (process.env["TEST_SHARED"] === undefined) return;
   const after = processState();
   const names = new Set([...before.keys(), ...after.keys()]);
   const changed = [...names].filter((name) => before.get(name) !== after.get(name));
