@@ -1,7 +1,7 @@
 import { IdmintError, type Segment, segmentOf } from "@idmint/core";
 import { GenerateIdRequest, GenerateIdResponse } from "@idmint/proto";
 import type { IdTag } from "../../client/src/api.ts";
-import type { Asker, Got } from "./check/checker.ts";
+import { type Asker, type Got, isUnheardOf } from "./check/checker.ts";
 import type { Fleet } from "./fleet.ts";
 import type { TagPlan } from "./plan.ts";
 import { Dice } from "./world/random.ts";
@@ -150,7 +150,8 @@ async function nowOf(tag: IdTag, deadlineMs: number): Promise<Got> {
   try {
     return { segments: only(tag.nextSync()), period: "" };
   } catch (thrown) {
-    if (IdmintError.from(thrown).reason !== "SEGMENT_NOT_READY") throw thrown;
+    // It tells why the last load failed, which may be long ago, and has begun another one.
+    if (isUnheardOf(IdmintError.from(thrown).reason)) throw thrown;
     return { segments: only(await tag.next({ deadlineMs })), period: "" };
   }
 }

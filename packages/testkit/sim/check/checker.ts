@@ -64,6 +64,10 @@ const UNHEARD_OF: ReadonlySet<string> = new Set([
   "SEGMENT_INVALID",
 ]);
 
+export function isUnheardOf(reason: string): boolean {
+  return UNHEARD_OF.has(reason) || !/^[A-Z_]+$/.test(reason);
+}
+
 const NOWHERE: Place = { period: "", id: -1n };
 
 /** Holds what callers get against what docs/guarantees.md promises, at every answer. */
@@ -123,7 +127,7 @@ export class Checker {
 
   /** A call got no ids. Reasons that tell of a fault of idmint's own are none that a caller may see. */
   refused({ tag, asker }: Begun, reason: string): void {
-    if (!UNHEARD_OF.has(reason) && /^[A-Z_]+$/.test(reason)) return;
+    if (!isUnheardOf(reason)) return;
     // Two servers that were granted the same ids, as is excluded, show it to an SDK that asks both.
     if (reason === "SEGMENT_INVALID" && (this.#log.wasUnseen || this.#log.wasUnheard)) {
       this.excluded++;
