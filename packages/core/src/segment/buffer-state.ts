@@ -5,6 +5,7 @@ import { backoffAfter } from "./backoff.ts";
 import type { BufferState, Effect, Load, Waiter } from "./buffer-types.ts";
 import {
   dropLoads,
+  endGeneration,
   enterFirstLoad,
   hasNext,
   issuedTotal,
@@ -139,9 +140,7 @@ export function loadArrived<R>(
     loadFailedWith(state, failures, segmentNotReady(state.tag, 0), now, () => 0, effects);
     return effects;
   }
-  // The equal number that is there already: a server has 100,000 buffers.
-  const { epoch } = state;
-  const held = { segments, count, epoch, grant: { receipt }, arrivedAt: now, expiresAt };
+  const held = { segments, count, grant: { receipt }, arrivedAt: now, expiresAt };
   // Not by spreading, which leaves room for sixteen more.
   state.loads = state.loads.concat([held]);
   for (const segment of segments) {
@@ -197,7 +196,7 @@ export function fence<R>(state: BufferState<R>, error: IdmintError): Effect[] {
   const effects: Effect[] = [];
   state.fenced = error;
   state.loading = { phase: "idle" };
-  dropLoads(state, () => true, "dropped", effects);
+  endGeneration(state, "dropped", effects);
   for (const waiter of state.waiters.splice(0))
     effects.push({ type: "refuse", waiter: waiter.id, error });
   return effects;
@@ -207,7 +206,7 @@ export function fence<R>(state: BufferState<R>, error: IdmintError): Effect[] {
 export function expireAll<R>(state: BufferState<R>, now: number): Effect[] {
   const effects: Effect[] = [];
   if (state.loading.phase === "loading") state.loading = { phase: "idle" };
-  dropLoads(state, () => true, "expired", effects);
+  endGeneration(state, "expired", effects);
   startLoadIfDue(state, now, effects);
   setLimits(state);
   return effects;
@@ -219,19 +218,20 @@ export function unfence<R>(state: BufferState<R>): void {
 
 /**
  * Ids of a `take` that were never issued and never will be: a suffix of what was taken. Answers how many were accepted.
- * Never with `ordered`, where they would come after higher ones, and never of another epoch than the buffer's: what an older
- * one granted may have been granted again, and a newer one has not been heard of here.
+ * Never with `ordered`, where they would come after higher ones, and never of another generation than the buffer's
+ * (invariant 7): what was granted before the store went back may have been granted again, even within an epoch.
  */
 export function putBack<R>(
   state: BufferState<R>,
   segments: readonly Segment[],
-  epoch: bigint,
+  generation: symbol,
   now: number,
 ): number {
-  if (state.fenced !== undefined || state.options.ordered || epoch !== state.epoch) return 0;
+  if (state.fenced !== undefined || state.options.ordered) return 0;
+  if (generation !== state.generation) return 0;
   if (state.loads.length >= MAX_PUT_BACK_LOADS) return 0;
   const count = countOf(segments);
-  const held = { segments, count, epoch, grant: undefined, arrivedAt: now, expiresAt: Infinity };
+  const held = { segments, count, grant: undefined, arrivedAt: now, expiresAt: Infinity };
   // Behind the current load and before the next one, so that the next one's end stays the floor's neighbour.
   if (state.loads.length === 0) {
     state.loads = [held];
@@ -277,7 +277,7 @@ function isAbove(segments: readonly Segment[], bound: bigint): boolean {
 
 function raiseEpoch<R>(state: BufferState<R>, epoch: bigint, effects: Effect[]): void {
   state.epoch = epoch;
-  dropLoads(state, (load) => load.epoch < epoch, "dropped", effects);
+  endGeneration(state, "dropped", effects);
   // A refusal of the old epoch (paused, exhausted) says nothing about the new one.
   if (state.loading.phase === "backoff") state.loading = { phase: "idle" };
 }
@@ -310,7 +310,7 @@ function loadFailedWith<R>(
   const final = !error.retryable && busyMs(error) === undefined;
   state.loading = { phase: "backoff", failures, retryAt, error, final, gaveUp };
   effects.push({ type: "load-failed", error, retryInMs });
-  if (VOIDS_WHAT_IS_HELD.has(error.reason)) dropLoads(state, () => true, "dropped", effects);
+  if (VOIDS_WHAT_IS_HELD.has(error.reason)) endGeneration(state, "dropped", effects);
   if (final) refuseOrServeRest(state, error, effects);
   else refuseHopeless(state, retryAt, now, state.loading, effects);
   if (state.waiters.length > 0) effects.push({ type: "retry-at", at: retryAt });

@@ -22,12 +22,16 @@ import type { SizingOptions } from "./sizing.ts";
  *    before every issue that takes the slow path, and on the warm path after every `stride` ids: no timer has to run for
  *    it. `stride` is 1 unless looks follow each other within a millisecond, so a process that was busy or stopped
  *    between two ids issues none that has expired, except for what is left of one stride, at most 1,023 ids.
+ * 7. What a fence, a refusal, a later epoch or an unknown age forbids to issue is forbidden wherever it is, in the hands of a
+ *    taker too. Each of them ends the `generation`, and ids come back only under the one they were taken under.
  */
 export interface BufferState<R> {
   readonly tag: string;
   options: BufferOptions;
   /** Highest epoch seen. */
   epoch: bigint;
+  /** Ends when all that was granted before may not be issued any more; made when somebody asks for it. */
+  generation: symbol | undefined;
   /** What is held, in the order of use: the first is the current load, the second the next. */
   loads: readonly HeldLoad<R>[];
   /** The cursor: the segment of the current load, and how many of its ids were issued. */
@@ -77,7 +81,6 @@ export interface BufferOptions extends SizingOptions {
 export interface HeldLoad<R> {
   readonly segments: readonly Segment[];
   readonly count: number;
-  readonly epoch: bigint;
   /** Absent for ids that were put back. */
   readonly grant: { readonly receipt: R } | undefined;
   readonly arrivedAt: number;

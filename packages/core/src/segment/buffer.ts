@@ -29,6 +29,7 @@ import type {
 } from "./buffer-types.ts";
 import {
   createBufferState,
+  generationOf,
   heldCount,
   heldIdOf,
   issuedTotal,
@@ -41,13 +42,7 @@ import {
 } from "./cursor.ts";
 import { type DecimalTexts, SHORT_IDS_END } from "./decimal-texts.ts";
 import { firstIdOf, type Segment } from "./segment.ts";
-import { assertRoom, overdue, removeWaiter } from "./waiters.ts";
-
-interface Pending {
-  readonly resolve: (segments: readonly Segment[]) => void;
-  readonly reject: (error: IdmintError) => void;
-  readonly cleanUp: () => void;
-}
+import { assertRoom, overdue, type Pending, removeWaiter } from "./waiters.ts";
 
 /**
  * The double buffer of one tag: issues ids from memory and loads the next ones ahead of use. The shell around
@@ -137,11 +132,11 @@ export class SegmentBuffer<R> {
   }
 
   /**
-   * Takes back ids of a `take` under `epoch` that were never issued and never will be. Answers how many were accepted:
-   * all or none. The caller vouches that nobody else puts the same ids back.
+   * Takes back ids of a `take` that were never issued and never will be: all or none; answers how many. `generation` was
+   * read before that `take`. The caller vouches that nobody else puts the same ids back.
    */
-  putBack(segments: readonly Segment[], epoch: bigint): number {
-    return putBack(this.#state, segments, epoch, this.#ports.clock.now());
+  putBack(segments: readonly Segment[], generation: symbol): number {
+    return putBack(this.#state, segments, generation, this.#ports.clock.now());
   }
 
   /** Some answer told the tag's epoch: ids of lower ones are dropped, also those still on their way. */
@@ -211,6 +206,11 @@ export class SegmentBuffer<R> {
   /** Highest epoch seen. */
   get epoch(): bigint {
     return this.#state.epoch;
+  }
+
+  /** Another one after whatever ends the right to issue what was taken before. */
+  get generation(): symbol {
+    return generationOf(this.#state);
   }
 
   /** Ids of the loads that are held, the issued ones included. */
@@ -323,14 +323,13 @@ export class SegmentBuffer<R> {
     if (call?.signal?.aborted === true) throw cancelled(call.signal);
     assertRoom(state, this.#directCalls);
     this.#directCalls++;
+    const { generation } = this;
     try {
       const answer = await this.#ports.load(load, state.tag);
+      const isStale = generation !== state.generation || answer.epoch < state.epoch;
       if (answer.epoch > state.epoch) this.observeEpoch(answer.epoch);
-      const isExpired = this.#ports.clock.now() >= (answer.expiresAt ?? Infinity);
-      if (isExpired) throw segmentNotReady(state.tag, ANSWER_MARGIN_MS);
-      if (answer.epoch < state.epoch || state.fenced !== undefined) {
+      if (isStale || this.#ports.clock.now() >= (answer.expiresAt ?? Infinity))
         throw state.fenced ?? segmentNotReady(state.tag, ANSWER_MARGIN_MS);
-      }
       // Counted as issued, so that the rate sees these ids too.
       for (const segment of answer.segments) state.issuedBefore += segment.count;
       return answer.segments;

@@ -11,6 +11,7 @@ export function createBufferState<R>(tag: string, options: BufferOptions): Buffe
     tag,
     options,
     epoch: 0n,
+    generation: undefined,
     loads: [],
     index: 0,
     offset: 0,
@@ -134,6 +135,21 @@ export function dropLoads<R>(
   if (state.loads[0] !== first) enterFirstLoad(state);
   effects.push({ type: "wasted", count: before - readyCount(state), cause });
   setLimits(state);
+}
+
+/** Invariant 7: none of what is held, or was taken from here, may be issued any more. */
+export function endGeneration<R>(
+  state: BufferState<R>,
+  cause: WasteCause,
+  effects: Effect[],
+): void {
+  state.generation = undefined;
+  dropLoads(state, () => true, cause, effects);
+}
+
+/** Under which what is taken from now on may come back. */
+export function generationOf<R>(state: BufferState<R>): symbol {
+  return (state.generation ??= Symbol("generation"));
 }
 
 /** After the cursor moved, or the clock was looked at: `limit` is where the warm path ends. */

@@ -1,6 +1,14 @@
 import { ANSWER_MARGIN_MS, tooManyWaiters } from "../call.ts";
 import { type IdmintError, segmentNotReady } from "../errors.ts";
 import type { BufferState } from "./buffer-types.ts";
+import type { Segment } from "./segment.ts";
+
+/** How a call that waits is ended. */
+export interface Pending {
+  readonly resolve: (segments: readonly Segment[]) => void;
+  readonly reject: (error: IdmintError) => void;
+  readonly cleanUp: () => void;
+}
 
 /** A waiter's time is over, or its caller went away. False when it had its answer before. */
 export function removeWaiter<R>({ waiters }: BufferState<R>, id: number): boolean {

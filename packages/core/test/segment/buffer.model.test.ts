@@ -27,6 +27,7 @@ type Step =
   | { do: "raiseEpoch"; tell: boolean }
   | { do: "fence" }
   | { do: "unfence" }
+  | { do: "expireAll" }
   | { do: "wait"; ms: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -55,6 +56,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constant<Step>({ do: "fence" }) },
   { weight: 1, arbitrary: fc.constant<Step>({ do: "unfence" }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ do: "expireAll" }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.nat(3_000) }) },
 );
 const fates = fc.array(
@@ -84,18 +86,18 @@ class World {
   readonly buffer: SegmentBuffer<number>;
   readonly #options: WorldOptions;
   readonly #texts = new DecimalTexts();
-  /** Epoch of each id, and how many fences there had been when its load started; ids of lost answers are not in it. */
+  /** Epoch of each id, and how many generations had ended when its load started; ids of lost answers are not in it. */
   readonly #grantedUnder = new Map<bigint, { epoch: bigint; generation: number }>();
   #floor: bigint;
   #oldFloor = 0n;
   #epoch = 1n;
   #loads = 0;
   #inFlight = 0;
-  #fences = 0;
+  #generations = 0;
   readonly refusals: string[] = [];
   granted = 0;
   last = -1n;
-  taken: { segments: readonly Segment[]; epoch: bigint } | undefined;
+  taken: { segments: readonly Segment[]; generation: symbol } | undefined;
 
   constructor(options: WorldOptions) {
     this.#options = options;
@@ -109,17 +111,22 @@ class World {
         clock: this.time,
         timers: this.time,
         random: () => 0.5,
-        onEvent: (event) => this.events.push(event),
+        onEvent: (event) => this.#note(event),
       },
     );
+  }
+
+  #note(event: BufferEvent): void {
+    this.events.push(event);
+    if (event.type === "load-failed" && event.error.reason === "TAG_PAUSED") this.#generations++;
   }
 
   async #load(request: LoadRequest): Promise<Load<number>> {
     const { scheduler } = this.#options;
     const fate = this.#options.fates[this.#loads++ % this.#options.fates.length];
-    const generation = this.#fences;
+    const generation = this.#generations;
     this.#inFlight++;
-    // A fence gives up the load in flight; only then may another one overlap with it.
+    // Whatever ends a generation gives up the load in flight; only then may another one overlap with it.
     if (this.#inFlight > 1 && generation === 0) throw new Error("two loads in flight");
     try {
       await scheduler.schedule(Promise.resolve(), "to the store");
@@ -166,7 +173,7 @@ class World {
       const { epoch, generation } = grant;
       if (epoch < this.buffer.epoch)
         throw new Error(`id ${id} of epoch ${epoch} under ${this.buffer.epoch}`);
-      if (generation < this.#fences)
+      if (generation < this.#generations)
         throw new Error(`id ${id} was asked for before the last fence`);
       if (this.#options.ordered && id <= whenAsked) throw new Error(`id ${id} after ${whenAsked}`);
       if (id > this.last) this.last = id;
@@ -210,6 +217,7 @@ class World {
       case "take":
       case "takeFewer": {
         const allowFewer = action.do === "takeFewer";
+        const { generation } = this.buffer;
         const answer = this.buffer.take(action.count, undefined, 0n, allowFewer);
         const segments = answer instanceof Promise ? await answer : answer;
         const ids = [...idsOf(segments)];
@@ -218,7 +226,7 @@ class World {
         if (ids.length > action.count || ids.length === 0)
           throw new Error(`${ids.length} of ${action.count} ids`);
         this.#receive(ids, whenAsked);
-        this.taken = { segments, epoch: this.buffer.epoch };
+        this.taken = { segments, generation };
         break;
       }
       case "putBack": {
@@ -227,7 +235,7 @@ class World {
         const end = taken?.segments.at(-1);
         if (taken === undefined || end === undefined || action.keep >= end.count) break;
         const suffix = [segmentOf(end.base + BigInt(action.keep), end.count - action.keep)];
-        const count = this.buffer.putBack(suffix, taken.epoch);
+        const count = this.buffer.putBack(suffix, taken.generation);
         if (count > 0) for (const id of idsOf(suffix)) this.received.delete(id);
         break;
       }
@@ -237,11 +245,15 @@ class World {
         if (action.tell) this.buffer.observeEpoch(this.#epoch);
         break;
       case "fence":
-        this.#fences++;
+        this.#generations++;
         this.buffer.fence(new IdmintError("STORE_EPOCH_CHANGED", "gone back"));
         break;
       case "unfence":
         this.buffer.unfence();
+        break;
+      case "expireAll":
+        this.#generations++;
+        this.buffer.expireAll();
         break;
       case "wait":
         this.time.advance(action.ms);

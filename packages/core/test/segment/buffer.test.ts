@@ -64,6 +64,15 @@ function setUp(options: Partial<BufferOptions> = {}, maxAgeMs?: number) {
   return { time, buffer, asked, events };
 }
 
+/** A buffer whose first hundred ids are there, and none of them issued. */
+async function warm() {
+  const made = setUp();
+  const ready = made.buffer.take(0);
+  await made.asked[0]?.grant();
+  await ready;
+  return made;
+}
+
 const settle = async (): Promise<void> => {
   for (let i = 0; i < 5; i++) await Promise.resolve();
 };
@@ -443,37 +452,59 @@ test("an answer that expired on its way is not used", async () => {
 });
 
 test("ids that were put back stand in their order among the segments of an answer", async () => {
-  const { buffer, asked } = setUp();
-  const first = buffer.take(50);
-  await asked[0]?.grant();
-  await first;
-  expect(buffer.putBack([segmentOf(41n, 10)], 1n)).toBe(10);
+  const { buffer } = await warm();
+  const { generation } = buffer;
+  await buffer.take(50);
+  expect(buffer.putBack([segmentOf(41n, 10)], generation)).toBe(10);
   expect(await buffer.take(60)).toEqual([segmentOf(41n, 10), segmentOf(51n, 50)]);
 });
 
-test("ids of another epoch than the buffer's are not put back, neither older ones nor newer ones", async () => {
-  const { buffer, asked } = setUp();
-  const first = buffer.take(50);
-  await asked[0]?.grant();
-  await first;
-  expect(buffer.putBack([segmentOf(46n, 5)], 2n)).toBe(0);
-  expect(buffer.putBack([segmentOf(46n, 5)], 1n)).toBe(5);
-  // What was put back goes with all else of its epoch.
-  buffer.observeEpoch(2n);
-  expect(buffer.ready).toBe(0);
-  expect(buffer.putBack([segmentOf(41n, 5)], 1n)).toBe(0);
-  expect(buffer.ready).toBe(0);
+test.each<[string, (buffer: SegmentBuffer<string>) => unknown]>([
+  ["a fence", (buffer) => buffer.fence(down)],
+  ["a later epoch", (buffer) => buffer.observeEpoch(2n)],
+  ["an unknown age", (buffer) => buffer.expireAll()],
+  ["the end of the buffer", (buffer) => buffer.drain(down)],
+])(
+  "after %s nothing that was taken before is put back, and nothing that was put back is left",
+  async (_, end) => {
+    const { buffer } = await warm();
+    const { generation } = buffer;
+    await buffer.take(50);
+    expect(buffer.putBack([segmentOf(46n, 5)], generation)).toBe(5);
+    end(buffer);
+    buffer.unfence();
+    expect(buffer.ready).toBe(0);
+    expect(buffer.putBack([segmentOf(41n, 5)], generation)).toBe(0);
+    expect(buffer.ready).toBe(0);
+  },
+);
+
+test("ids that a load's refusal forbids are not put back", async () => {
+  const { buffer, asked } = await warm();
+  const { generation } = buffer;
+  await buffer.take(50);
+  await asked[1]?.fail(new IdmintError("STORE_EPOCH_CHANGED", "gone back"));
+  expect(buffer.putBack([segmentOf(46n, 5)], generation)).toBe(0);
+});
+
+test("ids that were asked for before a fence are not answered after it", async () => {
+  const { buffer, asked } = await warm();
+  const direct = track(buffer.take(5, undefined, 100n));
+  buffer.fence(down);
+  buffer.unfence();
+  await asked[1]?.grant();
+  expect(direct.error).toMatchObject({ reason: "SEGMENT_NOT_READY" });
 });
 
 test("ids are put back until 64 loads are held", async () => {
-  const { buffer, asked } = setUp();
-  const first = buffer.take(100);
-  await asked[0]?.grant();
-  await first;
+  const { buffer } = await warm();
+  const { generation } = buffer;
+  await buffer.take(100);
   const before = buffer.ready;
   expect(before).toBe(0);
-  for (let id = 100n; id > 36n; id--) expect(buffer.putBack([segmentOf(id, 1)], 1n)).toBe(1);
-  expect(buffer.putBack([segmentOf(36n, 1)], 1n)).toBe(0);
+  for (let id = 100n; id > 36n; id--)
+    expect(buffer.putBack([segmentOf(id, 1)], generation)).toBe(1);
+  expect(buffer.putBack([segmentOf(36n, 1)], generation)).toBe(0);
   expect(buffer.ready).toBe(64);
 });
 

@@ -48,7 +48,7 @@ function load(
 ): HeldLoad<string> {
   const grant = { receipt: `r${segments[0]?.base}` };
   const count = countOf(segments);
-  return { segments, count, epoch: 1n, grant, arrivedAt: 0, expiresAt: Infinity, ...more };
+  return { segments, count, grant, arrivedAt: 0, expiresAt: Infinity, ...more };
 }
 
 function holding(

@@ -18,7 +18,7 @@ import type { TakenIds } from "../kinds/source.ts";
 import type { Ledger, LedgerClient } from "../ledger.ts";
 import type { Directory } from "./directory.ts";
 import type { Entry, SegmentEntry, SourceEntry } from "./entries.ts";
-import { type ReleaseTokens, tokenViolation } from "./release-tokens.ts";
+import { type ReleasableIds, type ReleaseTokens, tokenViolation } from "./release-tokens.ts";
 import { TagText } from "./tag-text.ts";
 import { wrongKind } from "./wrong-kind.ts";
 
@@ -161,7 +161,7 @@ export class IdService {
 
   /**
    * Takes back the last `unusedCount` ids of an allocation. Answers how many: 0 when the token is unknown, used, another
-   * tag's or of an older epoch, and then they are a gap. With a ledger they are handed out again only once that says so.
+   * tag's or of ids that may not be issued any more, and then they are a gap. With a ledger they are handed out again only once that says so.
    */
   releaseSegment(request: {
     readonly tag: string;
@@ -192,13 +192,13 @@ export class IdService {
   /** Ids that no client has any more. Answers how many are handed out again; the others are waste. */
   #putBack(
     tag: string,
-    { segments, epoch }: NonNullable<ReturnType<ReleaseTokens["use"]>>,
+    { segments, generation }: ReleasableIds,
     count: number,
     isNoted: boolean,
   ): number {
     const entry = this.#directory.get(tag);
     const isFit = entry?.buffer !== undefined && entry.rules.order === "UNORDERED";
-    const accepted = isFit && isNoted ? entry.buffer.putBack(segments, epoch) : 0;
+    const accepted = isFit && isNoted ? entry.buffer.putBack(segments, generation) : 0;
     this.#counters.issuedIds -= accepted;
     this.#counters.returnedIds += accepted;
     this.#counters.wastedIds += count - accepted;
@@ -318,18 +318,12 @@ export class IdService {
     }
     // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
     const bound = entry.rules.order === "PER_CLIENT" ? after : 0n;
+    // Before the ids are taken: what ends it while they are on their way then ends their return too.
+    const { generation } = entry.buffer;
     const segments = entry.buffer.take(count, call, bound, true);
     return segments instanceof Promise
-      ? this.#allocationLater(entry, segments, client)
-      : this.#allocation(entry, segments, client);
-  }
-
-  async #allocationLater(
-    entry: SegmentEntry,
-    waited: Promise<readonly Segment[]>,
-    client: LedgerClient,
-  ): Promise<Allocation> {
-    return this.#allocation(entry, await waited, client);
+      ? segments.then((waited) => this.#allocation(entry, waited, generation, client))
+      : this.#allocation(entry, segments, generation, client);
   }
 
   #count(entry: Entry, ids: number): void {
@@ -337,14 +331,19 @@ export class IdService {
     entry.issued += ids;
   }
 
-  #allocation(entry: SegmentEntry, segments: readonly Segment[], client: LedgerClient): Allocation {
+  #allocation(
+    entry: SegmentEntry,
+    segments: readonly Segment[],
+    generation: symbol,
+    client: LedgerClient,
+  ): Allocation {
     this.#count(entry, countOf(segments));
     const { order, kind } = entry.rules;
     const { epoch } = entry.buffer;
     this.#ledger?.allocated(entry.name, segments, epoch, client);
     // Ids that come back are issued after higher ones, which only unordered tags allow.
     const releaseToken =
-      order === "UNORDERED" ? this.#tokens.make(entry.name, epoch, segments) : "";
+      order === "UNORDERED" ? this.#tokens.make(entry.name, { segments, epoch, generation }) : "";
     const maxCount = this.#limits.countAsSegments;
     return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
   }

@@ -7,8 +7,14 @@ const MAX_TOKEN_LENGTH = 64;
 interface Released {
   readonly token: string;
   readonly tag: string;
-  readonly epoch: bigint;
+  readonly ids: ReleasableIds;
+}
+
+/** Ids of an answer, and the epoch and the buffer's generation that they were taken under. */
+export interface ReleasableIds {
   readonly segments: readonly Segment[];
+  readonly epoch: bigint;
+  readonly generation: symbol;
 }
 
 /**
@@ -32,33 +38,29 @@ export class ReleaseTokens {
   }
 
   /** Makes the token of an answer, in the place of the oldest. */
-  make(tag: string, epoch: bigint, segments: readonly Segment[]): string {
+  make(tag: string, ids: ReleasableIds): string {
     const cell = this.#next;
     this.#next = cell + 1 === this.#limit ? 0 : cell + 1;
     const token = `${cell}.${this.#random()}`;
-    this.#cells[cell] = { token, tag, epoch, segments };
+    this.#cells[cell] = { token, tag, ids };
     return token;
   }
 
   /** How many ids the token's answer had; undefined when the token is unknown or another tag's. */
   countOf(token: string, tag: string): number | undefined {
     const released = this.#find(token, tag);
-    return released === undefined ? undefined : countOf(released.segments);
+    return released === undefined ? undefined : countOf(released.ids.segments);
   }
 
   /**
    * Uses the token up and answers the last `unusedCount` ids of its answer; undefined when it is unknown or another
    * tag's. `unusedCount` is at most `countOf`.
    */
-  use(
-    token: string,
-    tag: string,
-    unusedCount: number,
-  ): { readonly epoch: bigint; readonly segments: readonly Segment[] } | undefined {
+  use(token: string, tag: string, unusedCount: number): ReleasableIds | undefined {
     const released = this.#find(token, tag);
     if (released === undefined) return undefined;
     this.#cells[cellOf(token)] = undefined;
-    return { epoch: released.epoch, segments: lastIds(released.segments, unusedCount) };
+    return { ...released.ids, segments: lastIds(released.ids.segments, unusedCount) };
   }
 
   #find(token: string, tag: string): Released | undefined {

@@ -167,3 +167,20 @@ test("ids that a caller had straight from the store stay granted here when what 
   expect(givenBack).toBe(0);
   expect([...guard.claims()]).toEqual([{ tag: "orders", period: "", last: floor + 5n }]);
 });
+
+test.each<[string, boolean, number]>([
+  ["put back", false, 5],
+  ["a gap when all was fenced meanwhile, also once it is not any more", true, 0],
+])("what a caller returns is %s", async (_, isFenced, accepted) => {
+  const { store, directory, ids, call } = setUp();
+  await store.createTag(SETTINGS);
+  const allocating = ids.allocateSegment({ tag: "orders", count: 10, after: 0n }, call);
+  await settled();
+  const { releaseToken } = await allocating;
+  if (isFenced) {
+    directory.fenceAll("another timeline");
+    directory.unfenceAll();
+  }
+  const released = await ids.releaseSegment({ tag: "orders", releaseToken, unusedCount: 5 });
+  expect(released).toBe(accepted);
+});

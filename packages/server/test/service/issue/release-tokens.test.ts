@@ -6,17 +6,21 @@ function tokens(limit = 10): ReleaseTokens {
   return new ReleaseTokens(limit, () => `token-${++made}`);
 }
 
-const SEGMENTS = [
-  { base: 1n, increment: 1, count: 3 },
-  { base: 101n, increment: 1, count: 2 },
-];
+const IDS = {
+  segments: [
+    { base: 1n, increment: 1, count: 3 },
+    { base: 101n, increment: 1, count: 2 },
+  ],
+  epoch: 7n,
+  generation: Symbol("generation"),
+};
 
 test("a token gives its last ids, over segments too", () => {
   const all = tokens();
-  const token = all.make("t", 7n, SEGMENTS);
+  const token = all.make("t", IDS);
   expect(all.countOf(token, "t")).toBe(5);
   expect(all.use(token, "t", 3)).toEqual({
-    epoch: 7n,
+    ...IDS,
     segments: [
       { base: 3n, increment: 1, count: 1 },
       { base: 101n, increment: 1, count: 2 },
@@ -26,7 +30,7 @@ test("a token gives its last ids, over segments too", () => {
 
 test("a token is good once, and only for its tag", () => {
   const all = tokens();
-  const token = all.make("t", 1n, SEGMENTS);
+  const token = all.make("t", IDS);
   expect(all.use(token, "other", 1)).toBeUndefined();
   expect(all.use(token, "t", 1)).toBeDefined();
   expect(all.use(token, "t", 1)).toBeUndefined();
@@ -35,7 +39,7 @@ test("a token is good once, and only for its tag", () => {
 
 test("too many tokens push the oldest out", () => {
   const all = tokens(2);
-  const [first, second, third] = [1, 2, 3].map(() => all.make("t", 1n, SEGMENTS));
+  const [first, second, third] = [1, 2, 3].map(() => all.make("t", IDS));
   expect(all.use(first ?? "", "t", 1)).toBeUndefined();
   expect(all.use(second ?? "", "t", 1)).toBeDefined();
   expect(all.use(third ?? "", "t", 1)).toBeDefined();

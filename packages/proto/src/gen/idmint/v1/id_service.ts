@@ -180,7 +180,7 @@ export interface ReleaseSegmentRequest {
 export interface ReleaseSegmentResponse {
   /**
    * How many ids were taken back: unused_count or 0. It is 0 when this server does not know the token, the token was used
-   * before, or the tag's epoch has risen. Ids that are not taken back are a gap.
+   * before, the tag's epoch has risen, or the server refused the tag meanwhile. Ids that are not taken back are a gap.
    */
   reclaimedCount: number;
 }
