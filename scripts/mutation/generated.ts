@@ -1,11 +1,13 @@
 // Plants a seeded sample of faults that are made from the trees of the critical files, and tells for each file how many of
-// them its tests notice. `pnpm mutants --generated [--invariants] [--seed N] [--sample N] [--files PATTERN] [--json FILE]`.
+// them its tests notice. `pnpm mutants --generated [--invariants] [--seed N] [--sample N] [--files PATTERN] [--json FILE]
+// [--write]`; with --write docs/proof/runs.json has the run.
 import { type ChildProcess, fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { writeProofRun } from "../../packages/testkit/src/proof/runs.ts";
 import { root } from "../lib.ts";
 import { type CriticalFile, criticalFiles } from "./critical.ts";
 import { explained } from "./explained.ts";
@@ -218,6 +220,7 @@ function chosenBy(args: readonly string[]) {
     files: { type: "string", default: "" },
     invariants: { type: "boolean", default: false },
     json: { type: "string" },
+    write: { type: "boolean", default: false },
   } as const;
   const { values } = parseArgs({ args: [...args], options });
   const files = criticalFiles.filter(
@@ -229,7 +232,7 @@ function chosenBy(args: readonly string[]) {
 }
 
 export async function runGenerated(args: readonly string[]): Promise<void> {
-  const { seed, size, files, json } = chosenBy(args);
+  const { seed, size, files, json, write } = chosenBy(args);
   const started = performance.now();
   const planned = sample(files, seed, size);
   const reaches = await coverage(planned);
@@ -256,6 +259,7 @@ export async function runGenerated(args: readonly string[]): Promise<void> {
   console.log(`\nseed ${seed}, ${count} faults in ${seconds} s`);
   for (const [file, its] of Map.groupBy(judged, (one) => one.file)) console.log(scoreOf(file, its));
   console.log(scoreOf("all", judged));
+  if (write) writeProofRun("mutants", `pnpm mutants ${args.join(" ")}`, seconds, countedOf(judged));
   const unexplained = files
     .filter(({ invariant }) => invariant !== undefined)
     .flatMap(({ file }) => judged.filter((one) => one.file === file && isOpen(one)));
@@ -263,6 +267,17 @@ export async function runGenerated(args: readonly string[]): Promise<void> {
   console.log(`\n${unexplained.length} faults below invariants are neither noticed nor explained:`);
   for (const one of unexplained) console.log(lineOf(one));
   process.exitCode = 1;
+}
+
+function countedOf(judged: readonly Judged[]): Readonly<Record<string, number>> {
+  const count = (...verdicts: readonly Verdict[]): number =>
+    judged.filter(({ verdict }) => verdicts.includes(verdict)).length;
+  return {
+    "planted faults": judged.length,
+    noticed: count("killed", "timed out"),
+    explained: count("explained"),
+    unnoticed: count("survived", "not reached"),
+  };
 }
 
 function isOpen({ verdict }: Judged): boolean {
