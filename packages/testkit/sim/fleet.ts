@@ -79,6 +79,12 @@ export class Fleet {
     return this.#sdks.filter((sdk) => sdk !== undefined);
   }
 
+  /** How often each method was answered, the ones too that never were. */
+  get methods(): ReadonlyMap<string, number> {
+    const paths = this.servers[0]?.services?.api.keys() ?? [];
+    return new Map([...[...paths].map((path) => [path, 0] as const), ...this.rpc.answered]);
+  }
+
   get addresses(): readonly string[] {
     return Array.from({ length: this.plan.servers }, (_, at) => addressOf(at));
   }

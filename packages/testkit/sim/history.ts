@@ -1,3 +1,5 @@
+import { PlainCaller } from "./callers.ts";
+import { Clerk } from "./clerk.ts";
 import { befall } from "./faults.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import { Load } from "./load.ts";
@@ -41,6 +43,8 @@ export interface Outcome {
   /** Answers that were held against a change of an operator. */
   readonly judged: number;
   readonly refusals: ReadonlyMap<string, number>;
+  /** How often each method of the API was answered. */
+  readonly methods: ReadonlyMap<string, number>;
 }
 
 /** Runs what a plan says, and all that follows from it. */
@@ -58,6 +62,7 @@ class History {
   readonly #fleet: Fleet;
   readonly #load: Load;
   readonly #operator: Operator;
+  readonly #clerk: Clerk;
   readonly #callers: readonly World[];
   readonly #heals = new Set<() => void>();
 
@@ -66,6 +71,7 @@ class History {
     this.#fleet = new Fleet(plan, options, (sdk) => this.#load.ofSdk(sdk));
     this.#load = new Load(this.#fleet);
     this.#operator = new Operator(this.#fleet);
+    this.#clerk = new Clerk(this.#fleet);
     this.#callers = Array.from({ length: CALLERS }, (_, at) => this.#fleet.world(`c${at + 1}`));
   }
 
@@ -97,6 +103,7 @@ class History {
       excluded: checker.excluded,
       judged: checker.judged,
       refusals: this.#load.refusals,
+      methods: this.#fleet.methods,
     };
   }
 
@@ -104,7 +111,11 @@ class History {
     const { queue, trace } = this.#fleet;
     const plan = this.#plan;
     for (let at = 0; at < plan.sdks; at++) this.#fleet.startSdk(at);
-    for (const caller of this.#callers) this.#load.ofCaller(caller);
+    for (const world of this.#callers) {
+      const dice = new Dice(`${plan.seed}/${world.name}/calls`);
+      const caller = new PlainCaller(this.#fleet, this.#load, world, dice);
+      this.#load.ofCaller(world, dice, () => caller.ask());
+    }
     for (const fault of plan.faults) {
       queue.after(fault.atMs, () => {
         trace.note("fault", `${fault.kind} ${fault.target} for ${fault.ms} ms, ${fault.size}`);
@@ -129,7 +140,10 @@ class History {
     for (const heal of this.#heals) heal();
     for (const { world } of [...this.#fleet.servers, ...this.#fleet.sdks]) world.setRight();
     void this.#operator.settle();
-    queue.after(CALM_LOAD_MS, () => this.#load.stop());
+    queue.after(CALM_LOAD_MS, () => {
+      this.#load.stop();
+      this.#clerk.stop();
+    });
     await queue.runUntil(queue.now + WELL_AFTER_MS);
     trace.note("history", "is to be well");
     const { servers, sdks } = this.#fleet;

@@ -1,4 +1,4 @@
-import { IdmintError, type Segment, segmentOf } from "@idmint/core";
+import { countOf, IdmintError, type Segment, segmentOf } from "@idmint/core";
 import { GenerateIdRequest, GenerateIdResponse } from "@idmint/proto";
 import type { IdTag } from "../../client/src/api.ts";
 import { type Asker, type Got, isUnheardOf } from "./check/checker.ts";
@@ -9,7 +9,7 @@ import type { SimSdk } from "./nodes/sdk.ts";
 import { callOnce, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
 
-const DEADLINES_MS = [300, 2_000, 6_000] as const;
+export const DEADLINES_MS = [300, 2_000, 6_000] as const;
 /** Most ids of one call. */
 const MOST_TAKEN = 100;
 /** How much later than its deadline a call may end, when its process was not stopped meanwhile. */
@@ -46,13 +46,9 @@ export class Load {
     }
   }
 
-  /** A caller without an SDK, which asks any server. */
-  ofCaller(world: World): void {
-    const { plan, addresses } = this.#fleet;
-    const dice = new Dice(`${plan.seed}/${world.name}/calls`);
-    this.#loop(world, dice, () =>
-      this.askServer(world, dice.pick(addresses), dice.pick(plan.tags), dice.pick(DEADLINES_MS)),
-    );
+  /** Somebody asks again and again, until the load is over. */
+  ofCaller(world: World, dice: Dice, ask: () => Promise<unknown>): void {
+    this.#loop(world, dice, ask);
   }
 
   /** One call of a program, or a few at once. Never rejects. Answers whether all got ids; also when it ends meanwhile. */
@@ -66,19 +62,21 @@ export class Load {
     const asker = { name: sdk.world.name, isSdk: true };
     const tag = sdk.tag(plan.name);
     const one = (): Promise<boolean> =>
-      this.#call(sdk.world, asker, plan.name, deadlineMs, () => oneOf(plan, tag, deadlineMs));
+      this.call(sdk.world, asker, plan.name, deadlineMs, () => oneOf(plan, tag, deadlineMs));
     if (dice.chance(0.15)) {
       const all = await Promise.all(Array.from({ length: dice.int(2, 8) }, one));
       return all.every(Boolean);
     }
     // What is taken of a sequence could be used out of order, so the SDK takes nothing of it.
     if (plan.kind === "segment" && dice.chance(0.2)) {
-      return this.#call(sdk.world, asker, plan.name, deadlineMs, () => nowOf(tag, deadlineMs));
+      return this.call(sdk.world, asker, plan.name, deadlineMs, () => nowOf(tag, deadlineMs));
     }
     if (plan.kind !== "segment" || dice.chance(0.6)) return one();
     const count = dice.int(1, Math.min(MOST_TAKEN, 3 * plan.min));
-    return this.#call(sdk.world, asker, plan.name, deadlineMs, async () => {
+    return this.call(sdk.world, asker, plan.name, deadlineMs, async () => {
       const segments = await tag.take(count, { deadlineMs });
+      const has = countOf(segments);
+      if (has !== count) this.#fleet.checker.violate(`${plan.name}: ${has} ids, not ${count}`);
       return { segments, period: "" };
     });
   }
@@ -87,14 +85,14 @@ export class Load {
   askServer(world: World, to: string, { name }: TagPlan, deadlineMs: number): Promise<boolean> {
     const asker = { name: world.name, isSdk: false };
     const caller = { rpc: this.#fleet.rpc, world };
-    return this.#call(world, asker, name, deadlineMs, async () => {
+    return this.call(world, asker, name, deadlineMs, async () => {
       const request = { tag: name, name: "" };
       const { id, period } = await callOnce(caller, to, GENERATE_ID, request, deadlineMs);
       return { segments: [segmentOf(id, 1)], period };
     });
   }
 
-  #loop(world: World, dice: Dice, ask: () => Promise<boolean>): void {
+  #loop(world: World, dice: Dice, ask: () => Promise<unknown>): void {
     const { everyMs } = this.#fleet.plan;
     world.after(dice.about(everyMs), () => {
       if (this.#isOver) return;
@@ -102,7 +100,8 @@ export class Load {
     });
   }
 
-  async #call(
+  /** Makes a call and holds what it gets against what was promised. Never rejects. */
+  async call(
     world: World,
     asker: Asker,
     tag: string,

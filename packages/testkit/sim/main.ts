@@ -77,6 +77,14 @@ function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 }
 
+function unansweredIn(outcomes: readonly Pick<Outcome, "methods">[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { methods } of outcomes) {
+    for (const [path, count] of methods) counts.set(path, (counts.get(path) ?? 0) + count);
+  }
+  return [...counts].filter(([, count]) => count === 0).map(([path]) => path);
+}
+
 async function runMany(histories: number, from: number): Promise<number> {
   const startedAt = performance.now();
   const outcomes: Omit<Outcome, "last">[] = [];
@@ -98,6 +106,9 @@ async function runMany(histories: number, from: number): Promise<number> {
   console.log(
     `medians: calls ${middle(({ calls }) => calls)}, faults ${middle(({ faults }) => faults)}, servers ${middle(({ servers }) => servers)}, simulated seconds ${Math.round(middle(({ simulatedMs }) => simulatedMs) / 1_000)}`,
   );
+  const unasked = unansweredIn(outcomes);
+  if (unasked.length > 0)
+    console.log(`methods that no history had an answer of: ${unasked.join(" ")}`);
   console.log(
     `histories ${histories}, violations ${bad}, calls ${sum(({ calls }) => calls)}, ids ${sum(({ ids }) => ids)}, faults ${sum(({ faults }) => faults)}, simulated seconds ${Math.round(simulated)}, excluded histories ${outcomes.filter(({ excluded }) => excluded > 0).length}, answers held against changes ${sum(({ judged }) => judged)}, ${(histories / seconds).toFixed(1)} histories/s`,
   );

@@ -27,7 +27,7 @@ import {
 } from "@idmint/proto";
 import type { Fleet } from "./fleet.ts";
 import type { Action, TagPlan } from "./plan.ts";
-import { callOnce, type Codec, type Method } from "./nodes/transport.ts";
+import { callOnce, method, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
 
 /** How often somebody looks whether the store is refused, and how long it is left so. */
@@ -48,14 +48,6 @@ const KNOWN: readonly string[] = ["TAG_EXISTS", "STORE_EPOCH_CHANGED", "INVALID_
 
 const TAGS = "/idmint.v1.TagService";
 const NODES = "/idmint.v1.NodeService";
-
-function method<Request, Response>(
-  path: string,
-  request: Codec<Request>,
-  response: Codec<Response>,
-): Method<Request, Response> {
-  return { path, request, response };
-}
 
 const CREATE = method(`${TAGS}/CreateTag`, CreateTagRequest, CreateTagResponse);
 const ADVANCE = method(`${TAGS}/AdvanceTag`, AdvanceTagRequest, AdvanceTagResponse);

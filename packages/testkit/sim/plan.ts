@@ -23,7 +23,7 @@ export interface Fault {
   readonly size: number;
 }
 
-const ACTIONS = ["advance", "delete", "drain", "pause", "stop-issuing", "update"] as const;
+export const ACTIONS = ["advance", "delete", "drain", "pause", "stop-issuing", "update"] as const;
 
 /** Something that an operator does, and takes back later where that can be. */
 export interface Action {

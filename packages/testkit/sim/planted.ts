@@ -3,33 +3,9 @@ import { type Grant, type GrantRequest, type Store, VersionGuard } from "@idmint
 import { AnswerCheck } from "../../client/src/answers.ts";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import { Directory } from "../../server/src/service/issue/directory.ts";
-import type { Planted } from "./fleet.ts";
-import type { FaultKind } from "./fault-kinds.ts";
-import type { Action } from "./plan.ts";
-
-/** A fault of each class that the checker has to notice, and the class. */
-export interface PlantedFault {
-  readonly about: string;
-  /** What the violations say. */
-  readonly noticed: RegExp;
-  /** What has to befall a fleet for it to show, besides what the seeds bring. */
-  readonly needs?: FaultKind;
-  readonly needsAction?: Action["act"];
-  readonly plant: () => Planted;
-}
-
-/** Stands in for a method for a while. */
-function replaced<T extends object, Name extends keyof T>(
-  prototype: T,
-  name: Name,
-  by: T[Name],
-): () => void {
-  const real = prototype[name];
-  prototype[name] = by;
-  return () => {
-    prototype[name] = real;
-  };
-}
+import { PLANTED_API } from "./planted-api.ts";
+import type { PlantedFault } from "./planted-fault.ts";
+import { replaced } from "./replaced.ts";
 
 type Granted = Extract<Grant, { outcome: "granted" }>;
 type Granting = Store["grant"];
@@ -198,6 +174,7 @@ export const PLANTED: Readonly<Record<string, PlantedFault>> = {
       },
     }),
   },
+  ...PLANTED_API,
 };
 
 /** Where a grant is not answered, it takes the ids that follow the last one. */

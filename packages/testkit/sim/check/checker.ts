@@ -1,7 +1,12 @@
 import type { Segment } from "@idmint/core";
+import type { LookupIdResponse } from "@idmint/proto";
+import type { Dice } from "../world/random.ts";
+import { type Held, Holders, wrongHolder } from "./holders.ts";
 import { GrantLog, type IdRange } from "./grant-log.ts";
 import type { EventQueue } from "../world/queue.ts";
 import type { Trace } from "../world/trace.ts";
+
+export type { Held } from "./holders.ts";
 
 export type Order = "UNORDERED" | "PER_CLIENT" | "STRICT";
 
@@ -83,6 +88,7 @@ export class Checker {
   /** Answers that an effect was held against. */
   judged = 0;
   readonly #log = new GrantLog();
+  readonly #holders = new Holders();
   readonly #queue: EventQueue;
   readonly #trace: Trace;
   readonly #promised = new Map<string, Promised>();
@@ -120,6 +126,7 @@ export class Checker {
         if (id > highest) highest = id;
       }
     }
+    if (highest >= 0n && period === "") this.#holders.add({ tag, id: highest, who: asker.name });
     const place = { period, id: highest };
     raise(this.#all, tag, place);
     raise(this.#own, `${asker.name} ${tag}`, place);
@@ -168,6 +175,18 @@ export class Checker {
   /** An operator accepted the store; these servers were heard before. */
   accepted(heard: ReadonlySet<string>): void {
     this.#log.accepted(heard);
+  }
+
+  heldBySomebody(dice: Dice): Held | undefined {
+    return this.#holders.any(dice);
+  }
+
+  /** The ledger says who holds an id. */
+  holder(answer: LookupIdResponse, held: Held): void {
+    const wrong = wrongHolder(answer, held);
+    if (wrong === undefined) return;
+    if (this.#log.wasUnseen || this.#log.wasUnheard) this.excluded++;
+    else this.violate(wrong);
   }
 
   violate(what: string): void {

@@ -1,5 +1,6 @@
 import type { Store } from "@idmint/core/server";
-import { callerOf, DoorCall } from "../../../server/src/api/caller.ts";
+import { callerOf, DEFAULT_DEADLINE_MS, DoorCall } from "../../../server/src/api/caller.ts";
+import { draining } from "../../../server/src/api/draining.ts";
 import { statusOf } from "../../../server/src/api/status/status.ts";
 import { type ConfigSources, loadConfig } from "../../../server/src/config/load.ts";
 import type { Config } from "../../../server/src/config/table.ts";
@@ -9,7 +10,9 @@ import { createServices, type Services } from "../../../server/src/main/services
 import type { Emit } from "../../../server/src/service/events.ts";
 import type { System } from "../../../server/src/service/system.ts";
 import { StoreWait } from "../../../server/src/service/upstream/store-wait.ts";
-import type { Incoming, Listener, Reply, Rpc } from "../world/rpc.ts";
+import { InFlight } from "../../../server/src/in-flight.ts";
+import type { Incoming, IncomingStream, Listener, Reply, Rpc, StreamEnd } from "../world/rpc.ts";
+import { ServerStream } from "./server-stream.ts";
 import type { World } from "../world/world.ts";
 
 export interface SimServerParts {
@@ -47,24 +50,31 @@ function systemOf(world: World): System {
   };
 }
 
-/** No stream is open whose caller may have lost the right to it. */
-const NO_STREAMS = { recheck: (): void => undefined };
-
 /** A call as a door hands it to the table of methods. */
 class SimCall extends DoorCall {
-  readonly deadline: number;
   readonly peer: string;
   readonly caller: string;
+  readonly #deadline: () => number;
+  readonly #authorization: string | undefined;
 
-  constructor(services: Services, deadline: number, peer: string) {
-    super(services.access);
-    this.deadline = deadline;
+  constructor(
+    { access }: Services,
+    { peer, authorization }: Pick<Incoming, "peer" | "authorization">,
+    deadline: () => number,
+  ) {
+    super(access);
     this.peer = peer;
     this.caller = callerOf(peer);
+    this.#authorization = authorization;
+    this.#deadline = deadline;
   }
 
-  authorization(): undefined {
-    return undefined;
+  get deadline(): number {
+    return this.#deadline();
+  }
+
+  authorization(): string | undefined {
+    return this.#authorization;
   }
 
   certificateNames(): readonly string[] {
@@ -81,7 +91,8 @@ export class SimServer implements Listener {
   readonly address: string;
   readonly #parts: SimServerParts;
   readonly #broken = new Set<() => void>();
-  readonly #idle: (() => void)[] = [];
+  readonly #streams = new Set<ServerStream>();
+  readonly #waiting: InFlight;
   #inFlight = 0;
   #services: Services | undefined;
   #running: Running | undefined;
@@ -91,6 +102,7 @@ export class SimServer implements Listener {
     this.#parts = parts;
     this.world = parts.world;
     this.address = parts.address;
+    this.#waiting = new InFlight(parts.world);
   }
 
   get isServing(): boolean {
@@ -119,7 +131,12 @@ export class SimServer implements Listener {
     const services = createServices(config, { store, emit, system });
     this.#services = services;
     const storeWait = new StoreWait({ ...system, emit }, config.storeStartTimeoutMs);
-    await follow(services, undefined, { system, store, emit, config, grpc: NO_STREAMS, storeWait });
+    const grpc = {
+      recheck: (): void => {
+        for (const stream of this.#streams) stream.recheck();
+      },
+    };
+    await follow(services, undefined, { system, store, emit, config, grpc, storeWait });
     services.redis.start();
     this.#stopListening = rpc.listen(this.address, this);
     services.presence.advertise(this.address);
@@ -140,23 +157,39 @@ export class SimServer implements Listener {
     });
   }
 
-  async answer({ path, bytes, timeoutMs, peer, onAbort }: Incoming): Promise<Reply> {
+  async answer({ path, bytes, timeoutMs, onAbort, ...from }: Incoming): Promise<Reply> {
     const services = this.#services;
     if (services === undefined) throw new Error("a call before the start");
     const handler = services.api.get(path);
     if (handler?.kind !== "unary") throw new Error(`no method ${path}`);
-    const call = new SimCall(services, this.world.now() + timeoutMs, peer);
+    const deadline = this.world.now() + timeoutMs;
+    const call = new SimCall(services, from, () => deadline);
     onAbort(() => call.abort());
-    this.#inFlight++;
+    const ended = this.#begun();
     try {
       return { bytes: await handler.handle(bytes, call) };
     } catch (thrown) {
       const { counters } = services;
       return { status: statusOf(thrown, path, { counters, emit: this.#parts.emit }) };
     } finally {
-      this.#inFlight--;
-      if (this.#inFlight === 0) for (const run of this.#idle.splice(0)) run();
+      ended();
     }
+  }
+
+  open(stream: IncomingStream): StreamEnd {
+    const services = this.#services;
+    const handler = services?.api.get(stream.path);
+    if (services === undefined || handler?.kind !== "stream") throw new Error("no stream");
+    const call = new SimCall(services, stream, () => this.world.now() + DEFAULT_DEADLINE_MS);
+    const opened = new ServerStream(handler, stream, call, {
+      ...services,
+      emit: this.#parts.emit,
+      begun: () => this.#begun(),
+      onEnd: (ended) => this.#streams.delete(ended),
+    });
+    this.#streams.add(opened);
+    opened.recheck();
+    return opened;
   }
 
   whenBroken(broken: () => void): () => void {
@@ -184,16 +217,21 @@ export class SimServer implements Listener {
       refuse: () => undefined,
       stay: () => undefined,
       limitStreams: () => new Set(),
-      idle: (boundMs) => this.#untilIdle(boundMs),
-      close: () => Promise.resolve(),
+      idle: (boundMs) => this.#waiting.idle(boundMs),
+      close: () => {
+        for (const stream of this.#streams) stream.stop(draining("stopping"));
+        return Promise.resolve();
+      },
     };
   }
 
-  #untilIdle(boundMs: number): Promise<void> {
-    if (this.#inFlight === 0) return Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.world.after(boundMs, resolve);
-    this.#idle.push(resolve);
-    return promise.finally(cancel);
+  /** A call waits for its answer, until the answer is called. */
+  #begun(): () => void {
+    this.#inFlight++;
+    this.#waiting.begun();
+    return () => {
+      this.#inFlight--;
+      this.#waiting.ended();
+    };
   }
 }

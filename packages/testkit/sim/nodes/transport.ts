@@ -40,7 +40,7 @@ export interface Method<Request, Response> {
   readonly response: Codec<Response>;
 }
 
-function method<Request, Response>(
+export function method<Request, Response>(
   path: string,
   request: Codec<Request>,
   response: Codec<Response>,
@@ -52,7 +52,7 @@ const IDS = "/idmint.v1.IdService";
 const WORKERS = "/idmint.v1.WorkerService";
 const NODES = "/idmint.v1.NodeService";
 
-const METHODS = {
+export const METHODS = {
   allocate: method(`${IDS}/AllocateSegment`, AllocateSegmentRequest, AllocateSegmentResponse),
   generate: method(`${IDS}/GenerateIds`, GenerateIdsRequest, GenerateIdsResponse),
   release: method(`${IDS}/ReleaseSegment`, ReleaseSegmentRequest, ReleaseSegmentResponse),
@@ -74,12 +74,14 @@ const MAX_LISTED = 1_000;
 export interface Caller {
   readonly rpc: Rpc;
   readonly world: World;
+  /** What proves it. */
+  readonly authorization?: string | undefined;
   readonly onStart?: ((cancel: () => void) => () => void) | undefined;
 }
 
 /** Makes a call, once. Rejects with IdmintError. */
 export async function callOnce<Request, Response>(
-  { rpc, world, onStart }: Caller,
+  { rpc, world, authorization, onStart }: Caller,
   to: string,
   { path, request, response }: Method<Request, Response>,
   message: Request,
@@ -87,7 +89,9 @@ export async function callOnce<Request, Response>(
 ): Promise<Response> {
   try {
     const bytes = request.encode(message).finish();
-    return response.decode(await rpc.call(world, { to, path, bytes, timeoutMs, onStart }));
+    return response.decode(
+      await rpc.call(world, { to, path, bytes, timeoutMs, authorization, onStart }),
+    );
   } catch (thrown) {
     if (!(thrown instanceof RpcFailure)) throw thrown;
     throw failureOf(to, timeoutMs, thrown);

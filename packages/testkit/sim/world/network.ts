@@ -85,6 +85,28 @@ export class Network {
     if (delayMs !== undefined) this.#queue.after(delayMs, arrive);
   }
 
+  /**
+   * One way of a connection: what is sent on it arrives in the order in which it was sent, and after something that got lost nothing
+   * does.
+   */
+  line(from: World, to: string): (arrive: () => void) => void {
+    const underWay: (() => void)[] = [];
+    let lastAt = 0;
+    let isDead = false;
+    return (arrive) => {
+      if (isDead || !from.acts()) return;
+      this.sent++;
+      const delayMs = this.#delay(from.place, to);
+      if (delayMs === undefined) {
+        isDead = true;
+        return;
+      }
+      lastAt = Math.max(lastAt, this.#queue.now + delayMs);
+      underWay.push(arrive);
+      this.#queue.after(lastAt - this.#queue.now, () => underWay.shift()?.());
+    };
+  }
+
   *#of(from: string, to: string) {
     for (const one of this.#troubles) {
       if (one.ways.some((way) => isOf(way[0], from) && isOf(way[1], to))) yield one;

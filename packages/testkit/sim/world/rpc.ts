@@ -4,9 +4,9 @@ import type { Network } from "./network.ts";
 import type { World } from "./world.ts";
 
 /** Codes of gRPC that a caller or a connection makes by itself. */
-const CANCELLED = 1;
+export const CANCELLED = 1;
 const DEADLINE_EXCEEDED = 4;
-const UNAVAILABLE = 14;
+export const UNAVAILABLE = 14;
 
 export type Reply = { readonly bytes: Uint8Array } | { readonly status: WireStatus };
 
@@ -16,6 +16,7 @@ export interface Incoming {
   readonly bytes: Uint8Array;
   readonly timeoutMs: number;
   readonly peer: string;
+  readonly authorization: string | undefined;
   readonly onAbort: (abort: () => void) => void;
 }
 
@@ -26,6 +27,27 @@ export interface Listener {
   answer(request: Incoming): Promise<Reply>;
   /** Calls `broken` when its process ends; the answer takes that back. */
   whenBroken(broken: () => void): () => void;
+  /** A caller opens a stream; what it sends comes to the answer. */
+  open(stream: IncomingStream): StreamEnd;
+}
+
+/** A stream as a server gets it, and how it answers. */
+export interface IncomingStream {
+  readonly path: string;
+  readonly peer: string;
+  readonly authorization: string | undefined;
+  send(bytes: Uint8Array): void;
+  /** Undefined: it ended well. */
+  end(status: WireStatus | undefined): void;
+}
+
+/** One end of a stream. */
+export interface StreamEnd {
+  send(bytes: Uint8Array): void;
+  /** Sends nothing more. */
+  end(): void;
+  /** Gives it up. */
+  cancel(): void;
 }
 
 export interface Outgoing {
@@ -33,6 +55,8 @@ export interface Outgoing {
   readonly path: string;
   readonly bytes: Uint8Array;
   readonly timeoutMs: number;
+  /** What proves the caller. */
+  readonly authorization?: string | undefined;
   /** Takes what gives the call up; the answer takes that back. */
   readonly onStart?: ((cancel: () => void) => () => void) | undefined;
 }
@@ -58,11 +82,22 @@ export class RpcFailure extends Error implements GrpcFailure {
  * send it twice.
  */
 export class Rpc {
+  /** How often a method was answered, by its path. */
+  readonly answered = new Map<string, number>();
   readonly #network: Network;
   readonly #listeners = new Map<string, Listener>();
 
   constructor(network: Network) {
     this.#network = network;
+  }
+
+  at(address: string): Listener | undefined {
+    return this.#listeners.get(address);
+  }
+
+  /** A call of this method, or a request of a stream, got its answer. */
+  count(path: string): void {
+    this.answered.set(path, (this.answered.get(path) ?? 0) + 1);
   }
 
   listen(address: string, listener: Listener): () => void {
@@ -73,7 +108,8 @@ export class Rpc {
   }
 
   /** Rejects with RpcFailure. */
-  call(from: World, { to, path, bytes, timeoutMs, onStart }: Outgoing): Promise<Uint8Array> {
+  call(from: World, outgoing: Outgoing): Promise<Uint8Array> {
+    const { to, path, bytes, timeoutMs, authorization, onStart } = outgoing;
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
     const network = this.#network;
     let isOver = false;
@@ -106,13 +142,17 @@ export class Rpc {
       bytes,
       timeoutMs,
       peer: `${from.name}:1`,
+      authorization,
       onAbort: (run) => void aborts.push(run),
     });
     const answerFrom = async (incoming: Incoming): Promise<void> => {
       const reply = await listener?.answer(incoming);
       if (listener === undefined || reply === undefined) return;
       network.send(listener.world, from.place, () =>
-        settle(() => settleBy(reply, resolve, reject)),
+        settle(() => {
+          if ("bytes" in reply) this.count(path);
+          settleBy(reply, resolve, reject);
+        }),
       );
     };
     const arrive = (): void => {
@@ -128,11 +168,15 @@ export class Rpc {
   }
 }
 
+export function failed({ code, message, details }: WireStatus): RpcFailure {
+  return new RpcFailure(code, message, details);
+}
+
 function settleBy(
   reply: Reply,
   resolve: (bytes: Uint8Array) => void,
   reject: (error: RpcFailure) => void,
 ): void {
   if ("bytes" in reply) resolve(reply.bytes);
-  else reject(new RpcFailure(reply.status.code, reply.status.message, reply.status.details));
+  else reject(failed(reply.status));
 }

@@ -3,8 +3,9 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { EXCLUDED } from "../../sim/check/grant-log.ts";
 import { type Outcome, runHistory } from "../../sim/history.ts";
-import { type Plan, planOf } from "../../sim/plan.ts";
-import { PLANTED, type PlantedFault } from "../../sim/planted.ts";
+import { ACTIONS, type Plan, planOf } from "../../sim/plan.ts";
+import type { PlantedFault } from "../../sim/planted-fault.ts";
+import { PLANTED } from "../../sim/planted.ts";
 
 const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 12;
 /** Seeds of other commits are others, so that all of them together try much. */
@@ -36,6 +37,36 @@ test("a seed is one history", async () => {
   const again = await runHistory(planOf(seed));
   expect(again.hash).toBe(first.hash);
   expect((await runHistory(planOf(String(FIRST + 1)))).hash).not.toBe(first.hash);
+});
+
+/** What no history calls, and why. */
+const UNASKED: Readonly<Record<string, string>> = {
+  "/idmint.v1.AccessService/CreateToken": "no history has tokens yet",
+  "/idmint.v1.AccessService/RevokeToken": "no history has tokens yet",
+  "/idmint.v1.TagService/MoveTag": "it moves tags between Redis servers, which no history has yet",
+  "/grpc.health.v1.Health/List": "it tells what Check tells",
+  "/grpc.health.v1.Health/Watch": "a door carries it, and no history has doors",
+  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": "it tells what never changes",
+  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "it tells what never changes",
+};
+
+test("histories call every method of the API", async () => {
+  const asked = new Set<string>();
+  let all: readonly string[] = [];
+  for (let at = 1; at <= MOST_SEEDS; at++) {
+    const actions = ACTIONS.map((act, target) => ({
+      act,
+      target,
+      ms: 5_000,
+      atMs: 5_000 * target,
+    }));
+    const { methods } = await runHistory({ ...planOf(`methods ${at}`), actions });
+    for (const [path, count] of methods) if (count > 0) asked.add(path);
+    all = [...methods.keys()].filter((path) => UNASKED[path] === undefined);
+    if (all.every((path) => asked.has(path))) break;
+  }
+  expect(all.filter((path) => !asked.has(path))).toEqual([]);
+  expect(Object.keys(UNASKED).filter((path) => asked.has(path))).toEqual([]);
 });
 
 /** A history in which what a planted fault needs befalls the fleet a few times. */

@@ -1,0 +1,14 @@
+import type { FaultKind } from "./fault-kinds.ts";
+import type { Planted } from "./fleet.ts";
+import type { Action } from "./plan.ts";
+
+/** A fault of each class that the checker has to notice, and the class. */
+export interface PlantedFault {
+  readonly about: string;
+  /** What the violations say. */
+  readonly noticed: RegExp;
+  /** What has to befall a fleet for it to show, besides what the seeds bring. */
+  readonly needs?: FaultKind;
+  readonly needsAction?: Action["act"];
+  readonly plant: () => Planted;
+}
