@@ -46,6 +46,7 @@ const limited = [
   ...files,
   ...filesBelow("packages/testkit/src"),
   ...filesBelow("packages/testkit/sim"),
+  ...filesBelow("packages/testkit/nemesis"),
 ];
 const tests = [...productPackages, "console", "testkit"].flatMap((name) =>
   filesBelow(`packages/${name}/test`),

@@ -21,9 +21,10 @@ import { bundled, ENTRIES, FOLDER, THREAD } from "./bundle.ts";
 import { root } from "./lib.ts";
 
 /** Callers of a fleet, of which storms have several. */
-const CALLERS = ["sdk", "grpc", "history"].map(
-  (kind) => `packages/testkit/src/fleet/load-${kind}.ts`,
-);
+const CALLERS = [
+  ...["sdk", "grpc", "history"].map((kind) => `packages/testkit/src/fleet/load-${kind}.ts`),
+  ...["http", "raw", "sdk"].map((kind) => `packages/testkit/nemesis/callers/${kind}-caller.ts`),
+];
 /** What tests of the server kill, by tens. */
 const CHILDREN = [
   "alarms/alarm-child.ts",
@@ -42,7 +43,7 @@ export default async function setup(project: TestProject): Promise<void> {
 }
 
 /** Tells the tests where the bundle is (packages/testkit/src/program.ts), and SQLite stores where their thread is (vitest.config.ts). */
-async function provideProgram(): Promise<void> {
+export async function provideProgram(): Promise<void> {
   const outputFiles: OutputFile[] = [];
   const outdir = path.join(root, FOLDER);
   for (const entries of [[...ENTRIES, ...CALLERS], [THREAD], CHILDREN]) {

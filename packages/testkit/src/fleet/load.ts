@@ -23,7 +23,7 @@ export function configOf(argv: readonly string[]): LoadConfig {
  * ids came.
  */
 export async function pace(
-  { perSecond, parallel = 1 }: Activity,
+  { perSecond, parallel = 1 }: Pick<Activity, "parallel" | "perSecond">,
   call: () => Promise<void>,
 ): Promise<void> {
   const everyMs = 1_000 / perSecond;

@@ -1,0 +1,72 @@
+// pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites NAMES] [--plant CLASS] [--strict]
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { provideProgram } from "../../../scripts/test-program.ts";
+
+const USAGE = `Usage: pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites NAMES] [--plant CLASS] [--strict]
+
+  --minutes M    how long faults are injected (1)
+  --seed S       any text: it chooses the faults and when they come (1)
+  --out DIR      keeps the histories there
+  --sites NAMES  sqlite, postgres, etcd, with commas between them (all)
+  --plant CLASS  writes a fault of this class into the histories, which the judges have to find
+  --strict       misses of the bars of availability fail the run too; so they do from 5 minutes on
+  --verbose      prints each fault`;
+
+function readArgs() {
+  try {
+    return parseArgs({
+      options: {
+        minutes: { type: "string", default: "1" },
+        seed: { type: "string", default: "1" },
+        out: { type: "string" },
+        sites: { type: "string", default: "sqlite,postgres,etcd" },
+        plant: { type: "string" },
+        strict: { type: "boolean", default: false },
+        verbose: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    return usage(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function usage(text: string): never {
+  console.error(`${text}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+const args = readArgs();
+if (args.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
+const minutes = Number(args.minutes);
+if (!(minutes > 0 && minutes <= 1_440)) usage("--minutes must be a number up to 1440");
+// Histories of a long run are larger than memory may be.
+const out = path.resolve(args.out ?? mkdtempSync(path.join(tmpdir(), "idmint-nemesis-")));
+mkdirSync(out, { recursive: true });
+// Before anything is loaded that looks for it.
+await provideProgram();
+const { nemesis } = await import("./nemesis.ts");
+try {
+  const { plant, seed, sites, strict: isStrict, verbose } = args;
+  process.exitCode = (await nemesis({
+    seed,
+    minutes,
+    out,
+    sites: sites.split(","),
+    plant,
+    isStrict: isStrict || minutes >= 5,
+    print: verbose ? (line) => console.log(line) : () => undefined,
+  }))
+    ? 0
+    : 1;
+} finally {
+  if (args.out === undefined && process.exitCode === 0) rmSync(out, { recursive: true });
+  else console.log(`histories: ${out}`);
+}
+process.exit();

@@ -1,0 +1,42 @@
+import { linkSync, mkdtempSync, rmSync, unlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as pause } from "node:timers/promises";
+import { COMMON } from "../tags.ts";
+import type { Stage } from "./site.ts";
+
+/** Two servers on one SQLite file. */
+export function sqliteStage(): Stage {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-nemesis-"));
+  const file = path.join(folder, "idmint.db");
+  const storeUrl = `sqlite:${file}`;
+  return {
+    name: "sqlite",
+    storeUrl,
+    servers: 2,
+    ports: [],
+    urlBy: () => storeUrl,
+    env: {},
+    tags: COMMON,
+    faults: {
+      // As a backup by hard links does: servers refuse until the other name is gone.
+      "second-name": (site, dice) =>
+        site.away("second-name", async () => {
+          linkSync(file, `${file}.other`);
+          await pause(dice.int(500, 2_000));
+          unlinkSync(`${file}.other`);
+        }),
+      // Somebody else's transaction, for shorter and longer than a server waits.
+      locked: (site, dice) =>
+        site.away("locked", async () => {
+          const database = new DatabaseSync(file, { timeout: 10_000 });
+          database.exec("BEGIN IMMEDIATE");
+          await pause(dice.int(300, 3_000));
+          database.exec("ROLLBACK");
+          database.close();
+        }),
+    },
+    [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
