@@ -1,5 +1,6 @@
-// pnpm sim [--histories N] [--from SEED] | --seed SEED [--trace]
+// pnpm sim [--histories N] [--from SEED] [--write] | --seed SEED [--trace]
 import { parseArgs } from "node:util";
+import { writeProofRun } from "../src/proof/runs.ts";
 import { type Outcome, runHistory } from "./history.ts";
 import { planOf } from "./plan.ts";
 import { shrink } from "./shrink.ts";
@@ -7,11 +8,12 @@ import { shrink } from "./shrink.ts";
 // Refusals are many, and nobody reads where each was made.
 Error.stackTraceLimit = 0;
 
-const USAGE = `Usage: pnpm sim [--histories N] [--from SEED]
+const USAGE = `Usage: pnpm sim [--histories N] [--from SEED] [--write]
        pnpm sim --seed SEED [--trace]
 
   --histories N  how many histories are run, of seeds that follow each other (200)
   --from SEED    the first of these seeds, a whole number (1)
+  --write        adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md
   --seed SEED    runs one history; what goes wrong is shrunk to the faults that it takes
   --trace        prints all that happens in it`;
 
@@ -23,6 +25,7 @@ function readArgs() {
         from: { type: "string", default: "1" },
         seed: { type: "string" },
         trace: { type: "boolean", default: false },
+        write: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
     }).values;
@@ -85,7 +88,7 @@ function unansweredIn(outcomes: readonly Pick<Outcome, "methods">[]): readonly s
   return [...counts].filter(([, count]) => count === 0).map(([path]) => path);
 }
 
-async function runMany(histories: number, from: number): Promise<number> {
+async function runMany(histories: number, from: number, isWritten: boolean): Promise<number> {
   const startedAt = performance.now();
   const outcomes: Omit<Outcome, "last">[] = [];
   let bad = 0;
@@ -112,16 +115,25 @@ async function runMany(histories: number, from: number): Promise<number> {
   console.log(
     `histories ${histories}, violations ${bad}, calls ${sum(({ calls }) => calls)}, ids ${sum(({ ids }) => ids)}, faults ${sum(({ faults }) => faults)}, simulated seconds ${Math.round(simulated)}, excluded histories ${outcomes.filter(({ excluded }) => excluded > 0).length}, answers held against changes ${sum(({ judged }) => judged)}, ${(histories / seconds).toFixed(1)} histories/s`,
   );
+  if (isWritten) {
+    const line = `pnpm sim --histories ${histories} --from ${from} --write`;
+    const [calls, ids, faults] = [
+      sum((one) => one.calls),
+      sum((one) => one.ids),
+      sum((one) => one.faults),
+    ];
+    writeProofRun("sim", line, seconds, { histories, violations: bad, calls, ids, faults });
+  }
   return bad;
 }
 
-const { histories, from, seed, trace, help } = readArgs();
+const { histories, from, seed, trace, write, help } = readArgs();
 if (help) {
   console.log(USAGE);
 } else {
   const bad =
     seed === undefined
-      ? await runMany(whole("histories", histories), whole("from", from))
+      ? await runMany(whole("histories", histories), whole("from", from), write)
       : await runOne(seed, trace);
   process.exitCode = bad > 0 ? 1 : 0;
 }
