@@ -5,13 +5,17 @@ interface Event {
   run: (() => void) | undefined;
 }
 
+/** Events that one turn of Node's loop runs: a turn asks the system for input, and there is none. */
+const TURN_EVENTS = 256;
+
 /**
  * The events of a history, by their time: the only thing that makes anything happen in it.
  *
  * INVARIANT: nothing but the queue decides what runs next. An event runs, and then all promises that it settled, to the last one:
  * all ports of the nodes lead here, so nobody waits for a real timer, a socket or a thread, and what is left when the microtasks
- * are done can only go on by a later event. `quiesce` asks Node for one turn of its loop to get there. Microtasks run in the order
- * in which they were made, however long the turn takes, so the machine's speed and its clock change nothing.
+ * are done can only go on by a later event. Each event is an immediate of its own, since Node runs all microtasks between two of
+ * those. They run in the order in which they were made, however long that takes, so the machine's speed and its clock change
+ * nothing.
  */
 export class EventQueue {
   readonly #heap: Event[] = [];
@@ -40,15 +44,41 @@ export class EventQueue {
 
   /** Runs what comes due up to then, each event at its own time. */
   async runUntil(endMs: number): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      let left = 0;
+      let isOver = false;
+      const turn = (): void => {
+        left = TURN_EVENTS;
+        for (let at = 0; at < TURN_EVENTS; at++) setImmediate(step);
+      };
+      const step = (): void => {
+        if (isOver) return;
+        const run = this.#next(endMs);
+        isOver = run === undefined;
+        if (run === undefined) return resolve();
+        try {
+          run();
+        } catch (thrown) {
+          isOver = true;
+          return reject(thrown as Error);
+        }
+        if (--left === 0) turn();
+      };
+      turn();
+    });
+    this.#now = endMs;
+  }
+
+  /** What comes due next, if it does up to then. Time goes on to it. */
+  #next(endMs: number): (() => void) | undefined {
     for (let next = this.#heap[0]; next !== undefined && next.at <= endMs; next = this.#heap[0]) {
       this.#pop();
       if (next.run === undefined) continue;
       this.#now = next.at;
       this.#ran++;
-      next.run();
-      await quiesce();
+      return next.run;
     }
-    this.#now = endMs;
+    return undefined;
   }
 
   #push(event: Event): void {
@@ -92,10 +122,3 @@ function isBefore(one: Event, other: Event): boolean {
 }
 
 const { setImmediate } = globalThis;
-
-/** Fulfils when no microtask is left. */
-function quiesce(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}

@@ -128,16 +128,19 @@ export class World implements Clock, Timers {
       return true;
     };
     const dueAt = this.#monotonic() + wantedMs;
+    let cancel = (): void => undefined;
     const due = (): void => {
       if (isOver) return;
       const leftMs = dueAt - this.#monotonic();
       // The clock of timers stood still with the machine.
-      if (leftMs > 1e-6) this.#queue.after(leftMs / this.#rate, () => this.deliver(due));
+      if (leftMs > 1e-6) wait(leftMs / this.#rate);
       else if (end()) run();
     };
-    const lateMs = this.dice.next() * LATE_MS;
-    this.#queue.after(wantedMs / this.#rate + lateMs, () => this.deliver(due));
-    return () => void end();
+    const wait = (ms: number): void => {
+      cancel = this.#queue.after(ms, () => this.deliver(due));
+    };
+    wait(wantedMs / this.#rate + this.dice.next() * LATE_MS);
+    return () => void (end() && cancel());
   }
 
   /** Runs a function after the present turn of its event loop. */
