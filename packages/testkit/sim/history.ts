@@ -11,13 +11,16 @@ import type { World } from "./world/world.ts";
 
 /** By when the servers and the tags are there. */
 const BEGIN_MS = 2_000;
+/** How often somebody looks whether it is time to go on. */
+const LOOK_MS = 1_000;
 /**
- * By when all is well again after the last fault: servers are started and proved, cool-downs are over, and a store is accepted, also
- * where an earlier accept could not withdraw its ask, which stands for a minute.
+ * By when all is well again, after the last fault and after the store was last refused: servers are started and proved, cool-downs
+ * are over. Where an earlier accept could not withdraw its ask, that stands for a minute, and nobody else accepts the store.
  */
-const WELL_AFTER_MS = 85_000;
+const WELL_AFTER_MS = 30_000;
+const MOST_WELL_AFTER_MS = 85_000;
 /** How long programs go on to ask then. Later on little happens. */
-const CALM_LOAD_MS = 20_000;
+const CALM_LOAD_MS = 10_000;
 /** A call of that time has to be answered then. */
 const PROBE_MS = 5_000;
 /** By when a fleet that was told to stop has stopped. */
@@ -144,13 +147,13 @@ class History {
       this.#load.stop();
       this.#clerk.stop();
     });
-    await queue.runUntil(queue.now + WELL_AFTER_MS);
+    await this.#becomeWell();
     trace.note("history", "is to be well");
     const { servers, sdks } = this.#fleet;
     const serving = servers.filter(({ isServing }) => isServing);
     if (serving.length < plan.servers) {
       checker.violate(
-        `${serving.length} of ${plan.servers} servers serve ${WELL_AFTER_MS} ms later`,
+        `${serving.length} of ${plan.servers} servers serve, a while after the last fault`,
       );
     }
     const [prober] = this.#callers;
@@ -184,15 +187,31 @@ class History {
     }
   }
 
+  async #becomeWell(): Promise<void> {
+    const { queue, site } = this.#fleet;
+    let wellAt = queue.now + WELL_AFTER_MS;
+    await this.#until(MOST_WELL_AFTER_MS, () => {
+      if (this.#operator.isRefused || site.isAsked) wellAt = queue.now + WELL_AFTER_MS;
+      return queue.now >= wellAt;
+    });
+  }
+
+  /** Goes on until something is so, as somebody sees who looks again and again, or for this time. */
+  async #until(mostMs: number, isSo: () => boolean): Promise<void> {
+    const { queue } = this.#fleet;
+    const endAt = queue.now + mostMs;
+    while (!isSo() && queue.now < endAt) await queue.runUntil(queue.now + LOOK_MS);
+  }
+
   /** All that run are told to stop: nothing waits afterwards. */
   async #close(): Promise<void> {
     const { queue, checker, servers, sdks } = this.#fleet;
     this.#operator.stop();
-    await queue.runUntil(queue.now + PROBE_MS);
+    await queue.runUntil(queue.now + LOOK_MS);
     const closing = this.#fleet.close();
     let isClosed = false;
     void closing.then(() => (isClosed = true));
-    await queue.runUntil(queue.now + CLOSE_MS);
+    await this.#until(CLOSE_MS, () => isClosed);
     if (!isClosed) checker.violate(`the fleet did not stop within ${CLOSE_MS} ms`);
     for (const { world } of [...servers, ...sdks]) {
       if (world.timers > 0) checker.violate(`${world.timers} timers of ${world.name} are left`);

@@ -52,26 +52,30 @@ export interface Plan {
   readonly acceptsAlone: boolean;
 }
 
+/** Histories that are as long again, with more of everything. */
+const LONG_SHARE = 0.1;
 const BIG = 2n ** 62n;
 const FLAKE = { kind: "snowflake", ceiling: 2n ** 63n - 1n } as const;
 
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
-  const stormMs = dice.int(45_000, 75_000);
-  const faults = Array.from({ length: dice.int(4, 14) }, () => faultOf(dice, stormMs));
+  const isLong = dice.chance(LONG_SHARE);
+  const stormMs = isLong ? dice.int(50_000, 80_000) : dice.int(28_000, 44_000);
+  const count = isLong ? dice.int(6, 16) : dice.int(4, 10);
+  const faults = Array.from({ length: count }, () => faultOf(dice, stormMs));
   const actions = Array.from({ length: dice.int(0, 4) }, (): Action => {
     const atMs = dice.int(2_000, stormMs);
     return { atMs, act: dice.pick(ACTIONS), target: dice.int(0, 9), ms: dice.int(500, 45_000) };
   });
   return {
     seed,
-    servers: dice.int(3, 5),
+    servers: isLong ? dice.int(3, 5) : dice.int(3, 4),
     sdks: dice.int(2, 3),
     tags: tagsOf(dice),
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
     actions,
     stormMs,
-    everyMs: dice.int(900, 2_000),
+    everyMs: dice.int(900, 2_100),
     maxOfflineMs: dice.int(5, 40) * 1_000,
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),

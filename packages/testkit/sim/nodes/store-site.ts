@@ -157,6 +157,12 @@ export class StoreSite {
     return mark !== "" || identity !== acceptedIdentity;
   }
 
+  /** Whether an accept that is under way, or was given up, asked for claims. */
+  get isAsked(): boolean {
+    const { ask } = this.database;
+    return ask !== undefined && ask.expiresAtMs > this.database.now();
+  }
+
   #keepSnapshots(): void {
     const forgotten = new Map(this.#forgotten);
     this.#snapshots.push({ atMs: this.#queue.now, snapshot: this.database.snapshot(), forgotten });

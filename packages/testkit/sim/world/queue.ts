@@ -60,7 +60,7 @@ export class EventQueue {
           run();
         } catch (thrown) {
           isOver = true;
-          return reject(thrown as Error);
+          return reject(new Error("an event of a history failed", { cause: thrown }));
         }
         if (--left === 0) turn();
       };

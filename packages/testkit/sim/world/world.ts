@@ -128,7 +128,7 @@ export class World implements Clock, Timers {
       return true;
     };
     const dueAt = this.#monotonic() + wantedMs;
-    let cancel = (): void => undefined;
+    let cancel: (() => void) | undefined;
     const due = (): void => {
       if (isOver) return;
       const leftMs = dueAt - this.#monotonic();
@@ -140,7 +140,7 @@ export class World implements Clock, Timers {
       cancel = this.#queue.after(ms, () => this.deliver(due));
     };
     wait(wantedMs / this.#rate + this.dice.next() * LATE_MS);
-    return () => void (end() && cancel());
+    return () => void (end() && cancel?.());
   }
 
   /** Runs a function after the present turn of its event loop. */

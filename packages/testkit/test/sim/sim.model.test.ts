@@ -7,7 +7,7 @@ import { ACTIONS, type Plan, planOf } from "../../sim/plan.ts";
 import type { PlantedFault } from "../../sim/planted-fault.ts";
 import { PLANTED } from "../../sim/planted.ts";
 
-const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 12;
+const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 6;
 /** Seeds of other commits are others, so that all of them together try much. */
 const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
 /** Most histories until a planted fault is noticed. */
