@@ -320,7 +320,7 @@ export class BufferedTag implements IdTag {
       const onDoubt = (): void => this.#forgetKind();
       const isWanted = (): boolean => !this.#isDrained;
       const route = this.#route;
-      const request = { tag: name, facts, route, onDoubt, isWanted };
+      const request = { tag: name, facts, route, onDoubt, isWanted, before: this.#lastSource };
       const source = await idSourceFor(request, this.#context);
       if (source === undefined) return;
       // Whoever still waits for ids of the kind of before goes on with the new one.

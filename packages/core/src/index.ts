@@ -62,6 +62,7 @@ export {
   timeOf,
 } from "./snowflake/layout.ts";
 export { paymentSerial } from "./snowflake/payment-serial.ts";
+export type { MadeTimes } from "./snowflake/generator-state.ts";
 export type { SnowflakeEvent } from "./snowflake/held-workers.ts";
 export { SnowflakeSource } from "./snowflake/source.ts";
 export { unguessableViolations } from "./unguessable/domain.ts";

@@ -1,4 +1,4 @@
-import type { Call, IdmintError, Segment } from "@idmint/core";
+import type { Call, IdmintError, MadeTimes, Segment } from "@idmint/core";
 import type { PeriodId } from "../api.ts";
 import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
@@ -7,6 +7,8 @@ import type { TagContext } from "../tag-context.ts";
 export interface IdSource {
   /** In the words of the proto. */
   readonly kind: string;
+  /** Of which times it and those before it made ids, where ids are made under leases. */
+  readonly made?: MadeTimes;
   /** An id, when it needs neither a wait nor a server. */
   now(): bigint | undefined;
   next(call: Call): Promise<bigint>;
@@ -44,6 +46,8 @@ export interface KindFacts {
 export interface IdSourceRequest {
   readonly tag: string;
   readonly facts: KindFacts;
+  /** The source of the tag before. */
+  readonly before: IdSource | undefined;
   /** The way of its loads through the servers. */
   readonly route: Route;
   /** Called when the tag may have other settings now. */

@@ -2,6 +2,7 @@ import {
   ANSWER_MARGIN_MS,
   type Call,
   IdmintError,
+  type MadeTimes,
   type Segment,
   type SnowflakeEvent,
   SnowflakeSource,
@@ -19,12 +20,13 @@ const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "
 
 /** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is free. */
 export async function snowflakeIds(
-  { tag, route, onDoubt, isWanted }: IdSourceRequest,
+  { tag, route, before, onDoubt, isWanted }: IdSourceRequest,
   context: TagContext,
 ): Promise<IdSource | undefined> {
   const leases = new LeaseCalls(context.endpoints, route);
   const kind = await leases.begin({ tag, ...context.worker });
-  if (isWanted()) return new SnowflakeIds({ tag, kind, leases, onDoubt }, context);
+  const made = before?.made ?? new Map();
+  if (isWanted()) return new SnowflakeIds({ tag, kind, leases, made, onDoubt }, context);
   // It ends by itself when this does not arrive.
   await leases.abandon(tag).catch(() => undefined);
   return undefined;
@@ -34,6 +36,7 @@ interface SnowflakeTag {
   readonly tag: string;
   readonly kind: SnowflakeKind;
   readonly leases: LeaseCalls;
+  readonly made: MadeTimes;
   /** Called when the tag may have other settings now. */
   readonly onDoubt: () => void;
 }
@@ -45,13 +48,15 @@ interface SnowflakeTag {
  */
 class SnowflakeIds implements IdSource {
   readonly kind = "snowflake";
+  readonly made: MadeTimes;
   readonly #tag: string;
   readonly #context: TagContext;
   readonly #source: SnowflakeSource;
   readonly #idleness: Idleness;
 
-  constructor({ tag, kind, leases, onDoubt }: SnowflakeTag, context: TagContext) {
+  constructor({ tag, kind, leases, made, onDoubt }: SnowflakeTag, context: TagContext) {
     this.#tag = tag;
+    this.made = made;
     this.#context = context;
     this.#idleness = new Idleness(context.clock);
     const { instance, dataCenter, reserveAheadMs } = context.worker;
@@ -62,7 +67,7 @@ class SnowflakeIds implements IdSource {
     };
     const { clock, random } = context.ports;
     this.#source = new SnowflakeSource(
-      { tag, kind, instance, dataCenter, reserveAheadMs, maxWaiters },
+      { tag, kind, instance, dataCenter, reserveAheadMs, maxWaiters, made },
       {
         registry: leases,
         clock,

@@ -137,6 +137,38 @@ test("a lost lease is followed by another, above all that was reserved", async (
   ]);
 });
 
+test.each(["is lost", "ends, and the tag is looked up anew"])(
+  "ids go on above one's own after a registry went back and the lease %s",
+  async (how) => {
+    const world = fakeWorld({ address: "a:1", worker: { instance: "pod" } });
+    const registry = new FakeRegistry(world);
+    const reservedUntilMs = WALL_START_MS + 8_000;
+    const place = { dataCenter: 0, workerId: 0, extension: 0, instance: "pod" };
+    registry.rows.push({ ...place, token: 1n, reservedUntilMs, expiresAtMs: 0 });
+    const tag = world.client.tag("t");
+    const first = tag.next();
+    await learn(world, "snowflake");
+    await registry.serve();
+    expect(timeOf(registry.layout, decode(registry.layout, await first).tick)).toBe(
+      reservedUntilMs + 1,
+    );
+    registry.rows.length = 0;
+    if (how === "is lost") {
+      await registry.pass(2_500);
+      expect(registry.leases).toBe(2);
+    } else {
+      registry.refusal = new IdmintError("TAG_NOT_FOUND", "not there yet");
+      await registry.pass(1_200);
+      registry.refusal = undefined;
+    }
+    const next = tag.next();
+    if (how !== "is lost") await refuseAllocation(world, "snowflake");
+    await registry.pass(2_500);
+    expect(decode(registry.layout, await next).worker).toBe(0);
+    expect(await next).toBeGreaterThan(await first);
+  },
+);
+
 test("close gives the worker id back, and refuses whoever waits", async () => {
   const { tag, registry, client, transport, time } = await leasedWorld();
   registry.isSilent = true;

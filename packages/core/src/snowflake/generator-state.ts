@@ -21,9 +21,15 @@ import {
  * 3. A sequence that is used up is carried to the next tick at once, before any clock is looked at, so a clock that
  *    stands still or goes back finds the tick that is next and never the one that is used up.
  * 4. A tick is entered only when a clock has come within MAX_BORROW_MS of it.
+ * 5. Of the ids that differ in tick and sequence alone, only one generator of those that share a MadeTimes makes any, and it
+ *    begins above all that any of them made before. The registry reserves no time twice; but one that went back may, and
+ *    nobody has to have seen it.
  */
 export interface GeneratorState {
   readonly layout: SnowflakeLayout;
+  readonly made: MadeTimes;
+  /** Its place in `made`. */
+  place: string;
   /** How far the clock may be set back for the generator to wait until it has caught up. */
   readonly clockWaitMs: number;
   dataCenter: number;
@@ -52,6 +58,12 @@ export interface GeneratorState {
   /** Whether no id was made of the reservation yet. */
   isUntouched: boolean;
 }
+
+/**
+ * How far a process came with the ids of a tag, by all that they are composed of beside tick and sequence, and which generator
+ * makes them now. It outlives leases, and generators.
+ */
+export type MadeTimes = Map<string, { nextTick: number; maker: GeneratorState | undefined }>;
 
 /** Both clocks, read at the same moment. */
 export interface ClockReading {
@@ -92,9 +104,15 @@ const MAX_BORROW_MS = 50;
 const NOISE_MS = 2;
 const READY: Verdict = { type: "ready" };
 
-export function createGeneratorState(layout: SnowflakeLayout, clockWaitMs: number): GeneratorState {
+export function createGeneratorState(
+  layout: SnowflakeLayout,
+  clockWaitMs: number,
+  made: MadeTimes = new Map(),
+): GeneratorState {
   return {
     layout,
+    made,
+    place: "",
     clockWaitMs,
     dataCenter: 0,
     worker: 0,
@@ -116,8 +134,8 @@ export function createGeneratorState(layout: SnowflakeLayout, clockWaitMs: numbe
  * `maxLeadMs`, which is what the registry may have reserved ahead of its own clock. If they are further ahead, the
  * clock counts as set back.
  *
- * INVARIANT: the state's own next id does not matter here. A new lease starts above all that was reserved for any lease
- * of its worker id, and of a new extension no id was ever made.
+ * INVARIANT: by the registry's word, a new lease starts above all that was reserved for any lease of its worker id, and of
+ * a new extension no id was ever made. Of its own ids a process needs nobody's word: invariant 5.
  */
 export function takeUp(
   state: GeneratorState,
@@ -126,18 +144,29 @@ export function takeUp(
   maxLeadMs: number,
 ): void {
   const { layout } = state;
+  giveUp(state);
   state.dataCenter = reservation.dataCenter;
   state.worker = reservation.workerId;
   state.extension = reservation.extension;
   // The first tick that begins at or after notBeforeMs.
-  state.tick = Math.max(0, tickAt(layout, reservation.notBeforeMs + layout.timeUnitMs - 1));
+  const firstTick = tickAt(layout, reservation.notBeforeMs + layout.timeUnitMs - 1);
+  state.tick = Math.max(enter(state), firstTick);
   state.sequence = 0;
-  state.lastTick = -1;
-  state.limitTick = -1;
   extend(state, reservation.reservedUntilMs);
   state.maxLeadMs = maxLeadMs;
   state.isUntouched = true;
   begin(state, reading);
+}
+
+/** Takes over from whoever made such ids in this process, and answers the first tick of which none were made. */
+function enter(state: GeneratorState): number {
+  const { layout, dataCenter, worker, extension, made } = state;
+  state.place = JSON.stringify({ layout, dataCenter, worker, extension });
+  const before = made.get(state.place);
+  if (before?.maker !== undefined) giveUp(before.maker);
+  const nextTick = before?.nextTick ?? 0;
+  made.set(state.place, { nextTick, maker: state });
+  return nextTick;
 }
 
 /** Begins the time at the beginning of the reservation, or at the wall clock when that is later. */
@@ -150,7 +179,8 @@ function begin(state: GeneratorState, reading: ClockReading): void {
 
 /** The registry has reserved more time of the same lease and extension. A reservation never falls. */
 export function extend(state: GeneratorState, reservedUntilMs: number): void {
-  const { layout } = state;
+  const { layout, made, place } = state;
+  if (made.get(place)?.maker !== state) return;
   // The last tick that ends at or before reservedUntilMs.
   const last = tickAt(layout, reservedUntilMs + 1) - 1;
   state.lastTick = Math.max(state.lastTick, Math.min(last, 2 ** layout.timeBits - 1));
@@ -160,6 +190,11 @@ export function extend(state: GeneratorState, reservedUntilMs: number): void {
 export function giveUp(state: GeneratorState): void {
   state.lastTick = -1;
   state.limitTick = -1;
+  const own = state.made.get(state.place);
+  if (own?.maker !== state) return;
+  own.maker = undefined;
+  if (state.isUntouched) return;
+  own.nextTick = Math.max(own.nextTick, state.sequence === 0 ? state.tick : state.tick + 1);
 }
 
 /**

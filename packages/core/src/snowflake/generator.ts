@@ -9,6 +9,7 @@ import {
   giveUp,
   leftOfTick,
   look,
+  type MadeTimes,
   make,
   nextParts,
   pass,
@@ -56,8 +57,12 @@ export class SnowflakeGenerator {
   #cancelTimer: (() => void) | undefined;
   #verdict: Verdict = { type: "unreserved", aheadMs: 0 };
 
-  constructor(layout: SnowflakeLayout, clockWaitMs: number, ports: GeneratorPorts) {
-    this.#state = createGeneratorState(layout, clockWaitMs);
+  constructor(
+    { layout, clockWaitMs }: { readonly layout: SnowflakeLayout; readonly clockWaitMs: number },
+    made: MadeTimes,
+    ports: GeneratorPorts,
+  ) {
+    this.#state = createGeneratorState(layout, clockWaitMs, made);
     this.#ports = ports;
     this.#maxBlock = Math.max(1, Math.min(MAX_BLOCK, 2 ** (layout.sequenceBits - 3)));
     this.#isSafe = bitsOf(layout) <= MAX_NUMBER_BITS;

@@ -8,6 +8,7 @@ import {
 } from "../worker/holder.ts";
 import type { LeaseDemand } from "../worker/lease-state.ts";
 import { MAX_LEAD_MS } from "../worker/limits.ts";
+import type { MadeTimes } from "./generator-state.ts";
 import { SnowflakeGenerator } from "./generator.ts";
 
 /** What happens to a snowflake tag, for listeners. A listener must not throw; one that does is ignored. */
@@ -57,6 +58,8 @@ export interface HeldWorkersOptions {
   readonly reserveAheadMs: number;
   /** How far ahead the registry reserves, where something between keeps what it reserved. Default: reserveAheadMs. */
   readonly registryAheadMs?: number;
+  /** What this process made of the tag's ids, over all sources of them. Default: nothing is known from before. */
+  readonly made?: MadeTimes | undefined;
 }
 
 export interface HeldWorkersPorts extends HolderPorts {
@@ -102,6 +105,7 @@ export class HeldWorkers {
   readonly #ports: HeldWorkersPorts;
   readonly #onTime: () => void;
   readonly #workers: HeldWorker[] = [];
+  readonly #made: MadeTimes;
   #active: HeldWorker;
   #alarmedAt = -Infinity;
 
@@ -110,6 +114,7 @@ export class HeldWorkers {
     this.#options = options;
     this.#ports = ports;
     this.#onTime = onTime;
+    this.#made = options.made ?? new Map();
     this.#active = this.#addWorker(options.instance);
   }
 
@@ -226,7 +231,7 @@ export class HeldWorkers {
     const lease = { tag, instance, dataCenter, reserveAheadMs, epoch, renewEveryMs };
     const worker: HeldWorker = {
       instance,
-      generator: new SnowflakeGenerator(kind.layout, kind.clockWaitMs, this.#ports),
+      generator: new SnowflakeGenerator(kind, this.#made, this.#ports),
       holder: new WorkerHolder(lease, this.#ports, {
         demand: () => this.#demand(worker),
         onChange: (change) => this.#change(worker, change),

@@ -1,4 +1,4 @@
-import { decode, SNOWFLAKE_PRESETS, tickAt } from "@idmint/core";
+import { decode, type MadeTimes, SNOWFLAKE_PRESETS, tickAt } from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { SnowflakeGenerator } from "../../src/snowflake/generator.ts";
@@ -6,17 +6,14 @@ import { SnowflakeGenerator } from "../../src/snowflake/generator.ts";
 const layout = SNOWFLAKE_PRESETS["41-10-12"];
 const START_MS = 1_800_000_000_000;
 
-function setUp() {
-  const time = new FakeTime();
+function setUp(time = new FakeTime(), made: MadeTimes = new Map()) {
   let reads = 0;
-  const generator = new SnowflakeGenerator(layout, 5, {
-    clock: time,
-    wallClock: () => {
-      reads++;
-      return START_MS + time.now();
-    },
-    timers: time,
-  });
+  const wallClock = () => {
+    reads++;
+    return START_MS + time.now();
+  };
+  const ports = { clock: time, wallClock, timers: time };
+  const generator = new SnowflakeGenerator({ layout, clockWaitMs: 5 }, made, ports);
   const takeUp = (workerId: number, notBeforeMs = 0): void => {
     const reservedUntilMs = START_MS + time.now() + 3_000;
     const reservation = { dataCenter: 0, workerId, extension: 0, notBeforeMs, reservedUntilMs };
@@ -64,6 +61,40 @@ test("a block ends with its lease: the next id is of the new one, also in the sa
   expect(next()).toBeUndefined();
   generator.extend(START_MS - 1);
   expect(next()).toBeUndefined();
+});
+
+test("a lease that reserves a time again, as after a registry went back, begins above what was made of it", () => {
+  const { time, takeUp, next } = setUp();
+  takeUp(1, START_MS + 10);
+  for (let made = 0; made < 3; made++) next();
+  takeUp(2);
+  expect(next()?.tick).toBe(tickAt(layout, START_MS));
+  time.advance(2);
+  takeUp(1);
+  expect(next()).toMatchObject({ tick: tickAt(layout, START_MS + 11), sequence: 0 });
+});
+
+test("a lease of which nothing was made is no reason to begin later", () => {
+  const { takeUp, next } = setUp();
+  takeUp(1, START_MS + 10);
+  takeUp(1);
+  expect(next()?.tick).toBe(tickAt(layout, START_MS));
+});
+
+test("of two generators with one worker id only the later one makes ids, and none of times of the earlier one", () => {
+  const time = new FakeTime();
+  const made: MadeTimes = new Map();
+  const [one, other] = [setUp(time, made), setUp(time, made)];
+  one.takeUp(1);
+  const last = one.next();
+  other.takeUp(1);
+  // The answer to a renewal may have been on its way.
+  one.generator.extend(START_MS + 5_000);
+  time.advance(1);
+  expect(one.next()).toBeUndefined();
+  expect(other.next()?.tick).toBe((last?.tick ?? 0) + 1);
+  one.takeUp(1);
+  expect(one.next()?.tick).toBe((last?.tick ?? 0) + 2);
 });
 
 test("ids of blocks and of segments are one row", () => {

@@ -46,7 +46,9 @@ type Step =
   | { do: "pause"; host: number }
   | { do: "resume"; host: number; frozen: boolean }
   | { do: "crash"; host: number; ms: number }
-  | { do: "stop"; host: number };
+  | { do: "stop"; host: number }
+  | { do: "save" }
+  | { do: "go-back" };
 
 const HOSTS = 4;
 const host = fc.nat(HOSTS - 1);
@@ -102,6 +104,8 @@ function startHost(world: World, index: number, offsetMs: number): Host {
 
 async function play(world: World, hosts: Host[], one: Step): Promise<void> {
   if (one.do === "advance") return world.advance(one.ms);
+  if (one.do === "save") return world.save();
+  if (one.do === "go-back") return world.goBack();
   if (one.do === "step-registry") {
     world.registryOffsetMs += one.ms;
     return;
@@ -143,26 +147,61 @@ async function play(world: World, hosts: Host[], one: Step): Promise<void> {
   }
 }
 
+async function runWorld(
+  world: World,
+  skews: readonly number[],
+  steps: readonly Step[],
+): Promise<void> {
+  const hosts = skews.map((offset, index) => startHost(world, index, offset));
+  await world.advance(20);
+  for (const one of steps) {
+    await play(world, hosts, one);
+    expect(world.faults).toEqual([]);
+  }
+  for (const host of hosts) host.resume(false);
+  await world.advance(1_000);
+  for (const host of hosts) host.make(50);
+  expect(world.faults).toEqual([]);
+}
+
+const fates = fc.array(fate, { minLength: 1, maxLength: 20 });
+const skews = fc.array(skew, { minLength: HOSTS, maxLength: HOSTS });
+
 test("no id is made twice, whatever clocks, networks, pauses, crashes and equal names do", async () => {
   let made = 0;
   await fc.assert(
     fc.asyncProperty(
       kind,
-      fc.array(fate, { minLength: 1, maxLength: 20 }),
-      fc.array(skew, { minLength: HOSTS, maxLength: HOSTS }),
+      fates,
+      skews,
       fc.array(step, { minLength: 10, maxLength: 120 }),
       async (kind, fates, skews, steps) => {
         const world = new World(kind, fates);
-        const hosts = skews.map((offset, index) => startHost(world, index, offset));
-        await world.advance(20);
-        for (const one of steps) {
-          await play(world, hosts, one);
-          expect(world.faults).toEqual([]);
-        }
-        for (const host of hosts) host.resume(false);
-        await world.advance(1_000);
-        for (const host of hosts) host.make(50);
-        expect(world.faults).toEqual([]);
+        await runWorld(world, skews, steps);
+        made += world.ids.size;
+      },
+    ),
+    { numRuns: 300 },
+  );
+  expect(made).toBeGreaterThan(10_000);
+});
+
+test("no process makes an id of its own again, nor a lower one of the same worker, also when its registry goes back", async () => {
+  const lost = fc.oneof(
+    { weight: 20, arbitrary: step },
+    { weight: 1, arbitrary: fc.constant<Step>({ do: "save" }) },
+    { weight: 2, arbitrary: fc.constant<Step>({ do: "go-back" }) },
+  );
+  let made = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      kind,
+      fates,
+      skews,
+      fc.array(lost, { minLength: 10, maxLength: 120 }),
+      async (kind, fates, skews, steps) => {
+        const world = new World(kind, fates);
+        await runWorld(world, skews, steps);
         made += world.ids.size;
       },
     ),

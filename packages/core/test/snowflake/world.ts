@@ -60,7 +60,10 @@ export class World {
   /** What the registry answers to every call. */
   refusal: IdmintError | undefined;
   #happenings: Happening[] = [];
-  readonly rows = new Map<string, Worker>();
+  rows = new Map<string, Worker>();
+  #savedRows = new Map<string, Worker>();
+  /** Whether the registry went back, and nobody sees it: then only what one host makes is held against what it made. */
+  #wentBack = false;
   /** By data center, worker id and extension. */
   readonly reserved = new Map<string, Reserved[]>();
   readonly ids = new Map<bigint, string>();
@@ -106,6 +109,16 @@ export class World {
       await settle();
     }
     this.now = until;
+  }
+
+  /** What the registry goes back to. */
+  save(): void {
+    this.#savedRows = new Map(this.rows);
+  }
+
+  goBack(): void {
+    this.rows = new Map(this.#savedRows);
+    this.#wentBack = true;
   }
 
   /** The registry as a host sees it: over a network that loses and delays. */
@@ -166,7 +179,7 @@ export class World {
     this.#write(row);
     const isNew = before?.extension !== row.extension;
     if (isNew) this.#reserve(host, row, this.layout.timeOriginMs, row.reservedUntilMs);
-    else {
+    else if (!this.#wentBack) {
       const last = this.reserved.get(keyOf(row))?.at(-1);
       if (last?.host !== host) this.faults.push(`renewed by ${host.name}, who does not hold it`);
       if (last !== undefined) last.untilMs = row.reservedUntilMs;
@@ -194,6 +207,7 @@ export class World {
   }
 
   #reserve(host: Host, row: Worker, fromMs: number, untilMs: number): void {
+    if (this.#wentBack) return;
     const all = this.reserved.get(keyOf(row)) ?? [];
     const last = all.at(-1);
     if (last !== undefined && fromMs <= last.untilMs) {
@@ -207,8 +221,10 @@ export class World {
   record(host: Host, id: bigint): void {
     const parts = decode(this.layout, id);
     const before = this.ids.get(id);
-    if (before !== undefined) this.faults.push(`${id} made by ${before}, then by ${host.name}`);
+    if (before === host.name || (before !== undefined && !this.#wentBack))
+      this.faults.push(`${id} made by ${before}, then by ${host.name}`);
     this.ids.set(id, host.name);
+    if (this.#wentBack) return;
     const { dataCenter, worker, extension, tick } = parts;
     const from = timeOf(this.layout, tick);
     const to = timeOf(this.layout, tick + 1) - 1;

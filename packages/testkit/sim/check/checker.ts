@@ -227,7 +227,7 @@ export class Checker {
     const remembers = asker.isSdk && before === asker.name;
     const isLease = this.#promised.get(tag)?.isGranted === false;
     const isExcluded = isLease ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
-    if ((isLease || !remembers) && isExcluded) this.excluded++;
+    if (!remembers && isExcluded) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }
 

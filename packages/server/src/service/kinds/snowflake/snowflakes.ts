@@ -1,3 +1,4 @@
+import type { MadeTimes } from "@idmint/core";
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core/server";
 import type { Emit } from "../../events.ts";
 import type { System } from "../../system.ts";
@@ -35,9 +36,13 @@ export function createSnowflakes(
   const registryAheadMs = keeper === undefined ? settings.reserveAheadMs : KEPT_RESERVE_AHEAD_MS;
   const options = { ...settings, registryAheadMs };
   const common = { clock, timers, random, wallClock, judge, onEvent: emit };
+  // A tag that this server lets go of, and works with again, still has all the ids that were made here.
+  const madeOf = new Map<string, MadeTimes>();
   return (tag) => {
     const registry = registryOf(tag);
     const kept = keeper?.registryOf(tag, registry);
-    return new SnowflakeTagSource(tag, options, { ...common, registry, keeper: kept });
+    const made = madeOf.get(tag.name) ?? new Map();
+    madeOf.set(tag.name, made);
+    return new SnowflakeTagSource(tag, options, { ...common, registry, keeper: kept, made });
   };
 }

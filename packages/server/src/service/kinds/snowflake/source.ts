@@ -5,6 +5,7 @@ import {
   IdmintError,
   idsPerSecond,
   type LeaseLeft,
+  type MadeTimes,
   type Random,
   type Segment,
   segmentNotReady,
@@ -48,6 +49,8 @@ export interface SnowflakeSourcePorts {
   readonly registry: TagRegistry;
   /** What stands between it and this server's own leases; undefined: nothing. */
   readonly keeper: KeptRegistry | undefined;
+  /** What this server made of the tag's ids, over all sources of them. */
+  readonly made: MadeTimes;
   readonly judge: ClockJudge;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -194,11 +197,11 @@ export class SnowflakeTagSource implements TagSource {
   }
 
   #start(): SnowflakeSource {
-    const { registry, keeper, judge: _, ...ports } = this.#ports;
+    const { registry, keeper, made, judge: _, ...ports } = this.#ports;
     const hasDataCenter = this.#kind.layout.dataCenterBits > 0;
     const dataCenter = hasDataCenter ? this.#options.dataCenter : undefined;
     const maker = new SnowflakeSource(
-      { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter, epoch: this.#epoch },
+      { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter, epoch: this.#epoch, made },
       { ...ports, registry: keeper ?? registry },
     );
     maker.start();

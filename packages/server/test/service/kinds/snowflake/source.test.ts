@@ -71,6 +71,7 @@ function sourceOf(tag: Tag): SnowflakeTagSource {
     {
       registry,
       keeper: undefined,
+      made: new Map(),
       judge: {
         refusalOf: () => clockRefusal,
         note: (_, error) => noted.push(error),
@@ -186,6 +187,17 @@ test("a higher epoch ends the lease at once, and the next one begins above it", 
   source.observeEpoch(1n);
   await taken(1);
   expect(store.count("leaseWorker")).toBe(2);
+});
+
+test("a lease that reserves the same time again, as after an unseen roll-back, begins above the ids of the one before", async () => {
+  let leased: WorkerLease | undefined;
+  onLease = (lease) => (leased ??= lease);
+  const before = await taken(5);
+  source.fence(new IdmintError("ISSUING_STOPPED", "for a moment"));
+  source.unfence();
+  const after = await taken(5);
+  expect(store.count("leaseWorker")).toBe(2);
+  expect(after.ids[0]!).toBeGreaterThan(before.ids.at(-1)!);
 });
 
 test("a fence refuses with its error, calls that wait too, until it is taken away", async () => {
