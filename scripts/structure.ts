@@ -45,6 +45,7 @@ const files = [...productPackages, "console"]
 const limited = [
   ...files,
   ...filesBelow("packages/testkit/src"),
+  ...filesBelow("packages/testkit/crash"),
   ...filesBelow("packages/testkit/sim"),
   ...filesBelow("packages/testkit/nemesis"),
 ];

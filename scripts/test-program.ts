@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { build, type OutputFile } from "esbuild";
+import { build, type BuildOptions, type OutputFile } from "esbuild";
 import type { TestProject } from "vitest/node";
 import { bundled, ENTRIES, FOLDER, THREAD } from "./bundle.ts";
 import { root } from "./lib.ts";
@@ -44,16 +44,24 @@ export default async function setup(project: TestProject): Promise<void> {
 
 /** Tells the tests where the bundle is (packages/testkit/src/program.ts), and SQLite stores where their thread is (vitest.config.ts). */
 export async function provideProgram(): Promise<void> {
-  const outputFiles: OutputFile[] = [];
-  const outdir = path.join(root, FOLDER);
-  for (const entries of [[...ENTRIES, ...CALLERS], [THREAD], CHILDREN]) {
-    const built = await build({ ...bundled(entries), outdir, write: false });
-    outputFiles.push(...built.outputFiles);
-  }
-  forget();
-  const folder = path.join(kept(outputFiles), FOLDER);
+  const folder = await makeProgram([[...ENTRIES, ...CALLERS], [THREAD], CHILDREN]);
   process.env["TEST_PROGRAM"] = folder;
   process.env["TEST_THREAD"] = pathToFileURL(path.join(folder, "thread.js")).href;
+}
+
+/** Bundles groups of entries, of which each shares its code. Answers the folder of the files. */
+export async function makeProgram(
+  groups: readonly (readonly string[])[],
+  more: BuildOptions = {},
+): Promise<string> {
+  const outputFiles: OutputFile[] = [];
+  const outdir = path.join(root, FOLDER);
+  for (const entries of groups) {
+    const built = await build({ ...bundled(entries), ...more, outdir, write: false });
+    outputFiles.push(...(built.outputFiles ?? []));
+  }
+  forget();
+  return path.join(kept(outputFiles), FOLDER);
 }
 
 /**

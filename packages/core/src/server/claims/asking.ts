@@ -65,9 +65,11 @@ export async function acceptAsking(
       await new Promise<void>((resolve) => timers.after(Math.min(LOOK_MS, times.leastMs), resolve));
       if (!heard(state, await hearingOf(store, nonce), clock.now())) break;
     }
+    // failpoint: accept-asked
     if (!isWanted()) throw storeUnavailable("the store was accepted by somebody else meanwhile");
     const claims = { nonce, isTrusted: trustClaims };
     const accepted = await store.accept(gap, maxOfflineMs, by, newStore, claims);
+    // failpoint: accept-done
     const { claimants, ...taken } = accepted.claims ?? NOTHING_TAKEN;
     return {
       tags: accepted.tags,

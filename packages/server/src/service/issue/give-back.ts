@@ -69,8 +69,10 @@ export async function giveBackAll(
   for (let at = 0; at < widest.length && clock.now() < endAt; at += MAX_BATCH) {
     const batch = widest.slice(at, at + MAX_BATCH);
     try {
+      // failpoint: giving-back
       // One after the other: a store that does not answer is asked once.
       const counts = await within(() => store.giveBack(batch), storeTimeoutMs, timers);
+      // failpoint: given-back
       givenBack += counts.reduce((sum, count) => sum + count, 0);
     } catch (thrown) {
       emit({ type: "give-back-failed", error: IdmintError.from(thrown) });

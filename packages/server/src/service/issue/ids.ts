@@ -202,6 +202,7 @@ export class IdService {
     this.#counters.issuedIds -= accepted;
     this.#counters.returnedIds += accepted;
     this.#counters.wastedIds += count - accepted;
+    // failpoint: segment-returned
     return accepted;
   }
 
@@ -284,6 +285,7 @@ export class IdService {
 
   #manyOfBuffer(entry: SegmentEntry, asList: boolean, segments: readonly Segment[]): ManyIds {
     this.#count(entry, countOf(segments));
+    // failpoint: ids-taken
     return manyIds(entry, asList, { segments, epoch: entry.buffer.epoch, period: undefined });
   }
 
@@ -345,6 +347,7 @@ export class IdService {
     const releaseToken =
       order === "UNORDERED" ? this.#tokens.make(entry.name, { segments, epoch, generation }) : "";
     const maxCount = this.#limits.countAsSegments;
+    // failpoint: segment-taken
     return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
   }
 }

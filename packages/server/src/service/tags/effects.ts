@@ -60,6 +60,7 @@ export class TagEffects {
   async of(tag: Tag): Promise<TagEffect> {
     const { nodes } = this.#ports;
     nodes.note(tag);
+    // failpoint: change-obeyed
     return this.#asked(() => nodes.effectOf(tag));
   }
 

@@ -234,6 +234,7 @@ export class TagService {
     };
     const { history } = this.#directory;
     const answer = await this.#gate.run(() => this.#store.advanceTag(name, floor, options));
+    // failpoint: advance-durable
     if (!validateOnly) await this.#obey(answer.tag, history);
     return { ...(await this.#changed(answer.tag, validateOnly)), raised: answer.raised };
   }

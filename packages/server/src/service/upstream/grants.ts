@@ -192,6 +192,7 @@ export class Grants {
     if (verdict === "new") {
       this.#ports.counters.grants++;
       if (grant.period !== undefined) this.#periods.observe(tag, grant.period);
+      // failpoint: grant-arrived
       pending.resolve(grant);
       return;
     }

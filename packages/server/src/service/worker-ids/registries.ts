@@ -54,12 +54,14 @@ export function guardedRegistry(registry: WorkerRegistry, onWentBack: OnWentBack
     leaseWorker: async (request) => {
       const begun = guard.begin();
       const lease = await asked(request.tag, () => registry.leaseWorker(request));
+      // failpoint: lease-reserved
       assertAbove({ ...lease, tag: request.tag }, begun);
       return lease;
     },
     renewWorker: async (renewal) => {
       const begun = guard.begin();
       const renewed = await asked(renewal.tag, () => registry.renewWorker(renewal));
+      // failpoint: renewal-reserved
       assertAbove({ ...renewal, token: renewed.token }, begun);
       return renewed;
     },

@@ -51,11 +51,13 @@ export async function accept(
     const nowMs = etcd.now();
     const isTrusted = asked?.isTrusted === true;
     const { said, closed } = await begin(session, asked, { gap, nowMs, incarnation, isTrusted });
+    // failpoint: etcd-accept-closed
     const { record: begun } = closed;
     const [[counter] = []] = await session.read([{ key: etcd.keys.one("revision") }], ALLOWED);
     const before = BigInt(counter?.value.toString() ?? "0");
     const how = { gap, nowMs, isTrusted, before, claims: said.claims };
     const { tags, ...taken } = await raiseAll(session, compareOf(session, closed), how);
+    // failpoint: etcd-accept-raised
     const revision = before + BigInt(Math.max(1, tags));
     const seconds = BigInt(Math.floor(nowMs / 1_000));
     const { clusterId, lead, term } = await readCluster(session);

@@ -91,6 +91,7 @@ class OwnFile implements OpenGrantFile {
       this.#size = 0;
       this.#write(fd, `${this.#header(fd)}\n${text}`);
       if (this.#fd !== undefined) ftruncateSync(this.#fd, 0);
+      // failpoint: grants-emptied
       renameSync(next, this.#name);
       if (this.#fd !== undefined) closeSync(this.#fd);
       this.#fd = fd;

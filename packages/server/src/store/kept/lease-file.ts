@@ -71,6 +71,7 @@ export async function openLeaseFile(
       const written = replace(name, held, textFor);
       writing = written.catch(() => undefined);
       await written;
+      // failpoint: lease-kept
     },
     empty: async () => {
       if (isOpen) await held.file?.truncate();

@@ -23,12 +23,14 @@ export async function replaceFile(
     await file.writeFile(await textFor(file));
     await file.datasync();
     await written?.();
+    // failpoint: file-emptied
     await rename(next, name);
   } catch (error) {
     await file.close();
     throw error;
   }
   await named(file);
+  // failpoint: file-named
   const folder = await open(path.dirname(name), "r");
   try {
     await folder.sync();

@@ -117,6 +117,7 @@ async function applyPatiently(
         planned = await report(session, schema);
         const [step] = planned.steps;
         if (step !== undefined) await apply(session, schema, planned, step, options);
+        // failpoint: postgres-step-written
         return { planned, step };
       });
     } catch (error) {

@@ -66,6 +66,7 @@ function applyAll(
         addAudit(transaction, storeMigrated(by, Date.now(), from, to));
       }
     }
+    // failpoint: sqlite-step-written
     exec("COMMIT");
     return report;
   });

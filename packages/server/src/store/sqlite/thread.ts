@@ -29,6 +29,7 @@ if (parentPort === null) throw new Error("this file is the SQLite store's thread
 const port = parentPort;
 
 function answer(message: Answer): void {
+  // failpoint: sqlite-committed
   port.postMessage(message);
 }
 

@@ -121,6 +121,7 @@ export class Database {
       throw this.#failure(error);
     }
     try {
+      // failpoint: sqlite-committing
       handle.sqlite.exec("COMMIT");
     } catch (error) {
       throw this.#notCommitted(handle, error);

@@ -1,0 +1,124 @@
+// pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--trace]
+import { parseArgs } from "node:util";
+import { type ChainOptions, type ChainResult, runChain, runCommands, together } from "./chain.ts";
+import { CALLS } from "./library.ts";
+import { namedPoints, pointsOf, rangeOf } from "./points.ts";
+import { crashProgram } from "./program.ts";
+import { type Database, startDatabase, STORES, type StoreName } from "./stores.ts";
+
+/** What is tried on a store: a server at each call of a class or at the moments with names, and the commands that change a store. */
+const WORKS = [...CALLS, "named", "migrate", "accept"] as const;
+type Work = (typeof WORKS)[number];
+
+const USAGE = `Usage: pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--trace]
+
+  --store STORE  ${STORES.join(", ")} (all of them; several with commas)
+  --only WHAT    ${WORKS.join(", ")} (all of them; several with commas)
+  --from N       the first call at which a server dies (1)
+  --to N         the last one (150)
+  --torn         half of what is written or sent there goes out before
+  --parallel N   how many servers of a store run at once, each with a store of its own (3)
+  --trace        prints each life`;
+
+function readArgs() {
+  try {
+    return parseArgs({
+      options: {
+        store: { type: "string" },
+        only: { type: "string" },
+        from: { type: "string", default: "1" },
+        to: { type: "string", default: "150" },
+        torn: { type: "boolean", default: false },
+        parallel: { type: "string", default: "3" },
+        trace: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    return usage(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function usage(text: string): never {
+  console.error(`${text}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+function whole(name: string, text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number >= 1) return number;
+  return usage(`--${name} must be a whole number from 1 on, got ${text}`);
+}
+
+function chosen<Name extends string>(flag: string, all: readonly Name[], text?: string): Name[] {
+  const wanted = text?.split(",") ?? all;
+  const names = all.filter((name) => wanted.includes(name));
+  if (names.length === wanted.length) return names;
+  return usage(`--${flag} must be of ${all.join(", ")}, with commas between them`);
+}
+
+/** What a chain showed, for people. */
+function tell(title: string, result: ChainResult): void {
+  const { tried, reached, answering, repeats, largestGap, ids, faults, places } = result;
+  print(
+    `${title}: points ${tried}, reached ${reached} (${answering} of them by servers that answered calls), ids ${ids}, repeats ${repeats}, largest gap ${largestGap} segments`,
+  );
+  const shown = [...places].toSorted(([, a], [, b]) => b - a);
+  print(`  ${shown.map(([place, times]) => `${place} ${times}`).join(", ")}`);
+  for (const fault of faults.slice(0, 20)) print(`  wrong: ${fault}`);
+}
+
+const values = readArgs();
+
+function print(line: string): void {
+  console.log(line);
+}
+
+async function runWork(
+  work: Work,
+  store: StoreName,
+  options: Omit<ChainOptions, "points">,
+  [from, to]: readonly [number, number],
+): Promise<ChainResult> {
+  const named = namedPoints(work === "accept" || work === "migrate" ? work : "serve", store);
+  if (work === "named") return runChain({ ...options, points: named });
+  // Each that is killed keeps the next one away for a minute.
+  if (work === "accept") return runCommands(work, { ...options, points: named });
+  if (work === "migrate") {
+    const calls = CALLS.flatMap((call) => rangeOf(call, from, to, values.torn));
+    return runCommands(work, { ...options, points: [...named, ...calls] });
+  }
+  return runChain({ ...options, points: pointsOf(work, from, to, values.torn) });
+}
+
+async function runStore(store: StoreName, database: Database): Promise<ChainResult[]> {
+  const program = crashProgram();
+  const [from, to] = [whole("from", values.from), whole("to", values.to)];
+  const results: ChainResult[] = [];
+  const left: Work[] = chosen("only", WORKS, values.only);
+  const run = async (): Promise<void> => {
+    for (let work = left.shift(); work !== undefined; work = left.shift()) {
+      const onLife = (line: string): void => print(`  ${store} ${line}`);
+      const options = { program, database, ...(values.trace ? { onLife } : {}) };
+      const result = await runWork(work, store, options, [from, to]);
+      tell(`${store} ${values.torn ? "torn " : ""}${work}`, result);
+      results.push(result);
+    }
+  };
+  await Promise.all(Array.from({ length: whole("parallel", values.parallel) }, run));
+  return results;
+}
+
+if (values.help) {
+  print(USAGE);
+} else {
+  const results: ChainResult[] = [];
+  for (const store of chosen("store", STORES, values.store)) {
+    await using database = await startDatabase(store);
+    results.push(...(await runStore(store, database)));
+  }
+  const { tried, reached, ids, repeats, largestGap, faults } = together(results);
+  if (faults.length > 0) process.exitCode = 1;
+  print(`reached ${reached} of ${tried}, ids ${ids}, wrong ${faults.length}`);
+  print(`crash points ${tried}, repeats ${repeats}, largest gap ${largestGap} segments`);
+}
