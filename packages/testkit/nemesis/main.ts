@@ -13,7 +13,8 @@ const USAGE = `Usage: pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites
   --sites NAMES  sqlite, postgres, etcd, with commas between them (all)
   --plant CLASS  writes a fault of this class into the histories, which the judges have to find
   --strict       misses of the bars of availability fail the run too; so they do from 5 minutes on
-  --verbose      prints each fault`;
+  --verbose      prints each fault
+  --write        adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md`;
 
 function readArgs() {
   try {
@@ -26,6 +27,7 @@ function readArgs() {
         plant: { type: "string" },
         strict: { type: "boolean", default: false },
         verbose: { type: "boolean", default: false },
+        write: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
     }).values;
@@ -62,6 +64,7 @@ try {
     plant,
     isStrict: isStrict || minutes >= 5,
     print: verbose ? (line) => console.log(line) : () => undefined,
+    isWritten: args.write,
   }))
     ? 0
     : 1;

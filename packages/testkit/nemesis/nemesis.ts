@@ -1,10 +1,19 @@
 // A run, its judgement and what is printed of it.
 import { statSync, truncateSync } from "node:fs";
 import path from "node:path";
+import { writeProofRun } from "../src/proof/runs.ts";
 import { judge, type SiteVerdict } from "./judge/judge.ts";
 import { filesOf } from "./judge/rows.ts";
 import { PLANTS } from "./judge/plant.ts";
-import { BARS, isClean, missed, print as report, violationsOf, WIDE_BARS } from "./report.ts";
+import {
+  BARS,
+  countedOf,
+  isClean,
+  missed,
+  print as report,
+  violationsOf,
+  WIDE_BARS,
+} from "./report.ts";
 import { type Ran, run } from "./run.ts";
 import type { Stage } from "./sites/site.ts";
 import { etcdStage } from "./sites/etcd.ts";
@@ -20,6 +29,8 @@ export interface NemesisOptions {
   /** Whether misses of the bars of availability count. */
   readonly isStrict: boolean;
   readonly print: (line: string) => void;
+  /** Whether docs/proof/runs.json gets the run. */
+  readonly isWritten?: boolean;
 }
 
 const STAGES: Readonly<Record<string, () => Promise<Stage>>> = {
@@ -40,6 +51,10 @@ export async function nemesis(options: NemesisOptions): Promise<boolean> {
   ran.journal.writeTo(path.join(out, "journal.ndjson"));
   const verdicts = await judgeAll(ran);
   report({ seed, minutes, windows: ran.journal.windows, verdicts });
+  if (options.isWritten === true) {
+    const line = `pnpm nemesis --minutes ${minutes} --seed ${seed} --write`;
+    writeProofRun("nemesis", line, minutes * 60, countedOf(ran.journal.windows, verdicts));
+  }
   const misses = missed(verdicts, isStrict ? BARS : WIDE_BARS);
   for (const line of misses) console.log(`missed: ${line}`);
   if (!isClean(verdicts) || misses.length > 0) return false;

@@ -127,6 +127,23 @@ export function print({ seed, minutes, windows, verdicts }: Run): void {
   );
 }
 
+/** What docs/proof.md tells of a run. */
+export function countedOf(
+  windows: readonly Window[],
+  verdicts: readonly SiteVerdict[],
+): Readonly<Record<string, number>> {
+  return {
+    faults: windows.filter(({ of }) => of === "fault").length,
+    calls: sum(verdicts.map((its) => its.calls)),
+    ids: Number(verdicts.reduce((all, its) => all + its.ids, 0n)),
+    repeats: violationsOf(verdicts, "repeats").length,
+    "order violations": violationsOf(verdicts, "order").length,
+    "other violations": (["aboveFloor", "ledger", "refusals"] as const).flatMap((kind) =>
+      violationsOf(verdicts, kind),
+    ).length,
+  };
+}
+
 function percent(share: number): string {
   return `${(share * 100).toFixed(3)} %`;
 }
