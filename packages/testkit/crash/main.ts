@@ -1,6 +1,7 @@
-// pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--trace]
+// pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--write] [--trace]
 import { parseArgs } from "node:util";
 import { type ChainOptions, type ChainResult, runChain, runCommands, together } from "./chain.ts";
+import { writeProofRun } from "../src/proof/runs.ts";
 import { CALLS } from "./library.ts";
 import { namedPoints, pointsOf, rangeOf } from "./points.ts";
 import { crashProgram } from "./program.ts";
@@ -10,7 +11,7 @@ import { type Database, startDatabase, STORES, type StoreName } from "./stores.t
 const WORKS = [...CALLS, "named", "migrate", "accept"] as const;
 type Work = (typeof WORKS)[number];
 
-const USAGE = `Usage: pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--trace]
+const USAGE = `Usage: pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--write] [--trace]
 
   --store STORE  ${STORES.join(", ")} (all of them; several with commas)
   --only WHAT    ${WORKS.join(", ")} (all of them; several with commas)
@@ -18,6 +19,7 @@ const USAGE = `Usage: pnpm crash-points [--store STORE] [--only WHAT] [--from N]
   --to N         the last one (150)
   --torn         half of what is written or sent there goes out before
   --parallel N   how many servers of a store run at once, each with a store of its own (3)
+  --write        adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md
   --trace        prints each life`;
 
 function readArgs() {
@@ -30,6 +32,7 @@ function readArgs() {
         to: { type: "string", default: "150" },
         torn: { type: "boolean", default: false },
         parallel: { type: "string", default: "3" },
+        write: { type: "boolean", default: false },
         trace: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
@@ -112,6 +115,7 @@ async function runStore(store: StoreName, database: Database): Promise<ChainResu
 if (values.help) {
   print(USAGE);
 } else {
+  const startedAt = performance.now();
   const results: ChainResult[] = [];
   for (const store of chosen("store", STORES, values.store)) {
     await using database = await startDatabase(store);
@@ -121,4 +125,10 @@ if (values.help) {
   if (faults.length > 0) process.exitCode = 1;
   print(`reached ${reached} of ${tried}, ids ${ids}, wrong ${faults.length}`);
   print(`crash points ${tried}, repeats ${repeats}, largest gap ${largestGap} segments`);
+  if (values.write) {
+    const line = ["pnpm crash-points", ...process.argv.slice(2)].join(" ");
+    const gap = { "segments in the largest gap": largestGap };
+    const counted = { points: tried, "points reached": reached, repeats, ...gap, ids };
+    writeProofRun("crash-points", line, (performance.now() - startedAt) / 1_000, counted);
+  }
 }
