@@ -6,18 +6,15 @@ import { spawnSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
-  lstatSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Mutant } from "./mutant.ts";
 import { redisMutants } from "./mutants.redis.ts";
@@ -28,48 +25,23 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const mutants: readonly Mutant[] = [...storeMutants, ...redisMutants];
 const TEST_TIMEOUT_MS = 300_000;
 
-/** The workspace's files in a folder of their own, whose packages see each other and not the originals. */
+/** The workspace's files in a folder of their own. The packages' links are relative, so they lead to the copies. */
 function copyWorkspace(): string {
   const copy = mkdtempSync(join(tmpdir(), "idmint-mutants-"));
   const listed = spawnSync("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
-  for (const file of listed.stdout.toString().split("\n")) {
-    if (file === "" || lstatSync(join(root, file), { throwIfNoEntry: false }) === undefined)
-      continue;
-    mkdirSync(dirname(join(copy, file)), { recursive: true });
-    cpSync(join(root, file), join(copy, file));
-  }
-  linkDependencies(copy, "");
-  for (const name of readdirSync(join(root, "packages")))
-    linkDependencies(copy, join("packages", name));
-  return copy;
-}
-
-function linkDependencies(copy: string, folder: string): void {
-  const from = join(root, folder, "node_modules");
-  const to = join(copy, folder, "node_modules");
-  mkdirSync(to, { recursive: true });
-  if (!existsSync(from)) return;
-  for (const name of readdirSync(from)) {
-    // What Vite works in is no dependency.
-    if (name.startsWith(".vite")) continue;
-    if (!name.startsWith("@")) link(copy, join(from, name), join(to, name));
-    else {
-      mkdirSync(join(to, name));
-      for (const scoped of readdirSync(join(from, name))) {
-        link(copy, join(from, name, scoped), join(to, name, scoped));
-      }
-    }
-  }
-}
-
-/** To the copy where the original lies in the workspace's packages, else to the original. */
-function link(copy: string, from: string, to: string): void {
-  const target = realpathSync(from);
-  const packages = join(realpathSync(root), "packages");
-  symlinkSync(
-    target.startsWith(packages) ? join(copy, "packages", target.slice(packages.length)) : target,
-    to,
+  const folders = ["@idmint", ...readdirSync(join(root, "packages"))].map((name) =>
+    name.startsWith("@") ? `node_modules/${name}` : `packages/${name}/node_modules`,
   );
+  for (const file of [...listed.stdout.toString().split("\n"), ...folders]) {
+    if (file === "" || !existsSync(join(root, file))) continue;
+    cpSync(join(root, file), join(copy, file), { recursive: true, verbatimSymlinks: true });
+  }
+  for (const name of readdirSync(join(root, "node_modules"))) {
+    // What Vite works in is no dependency.
+    if (name.startsWith(".vite") || name === "@idmint") continue;
+    symlinkSync(join(root, "node_modules", name), join(copy, "node_modules", name));
+  }
+  return copy;
 }
 
 function runTests(
