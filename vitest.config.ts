@@ -14,7 +14,7 @@ import { defineConfig, type Plugin, type TestProjectConfiguration } from "vitest
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // A test's suffix says what it needs; each file belongs to exactly one project.
-const kinds = ["model", "pg", "redis", "etcd", "smoke", "e2e", "chaos", "pack"];
+const kinds = ["model", "pg", "redis", "etcd", "pages", "e2e", "chaos", "pack"];
 const special = `packages/*/test/**/*.{${kinds.join(",")}}.test.ts`;
 
 // Workspace packages run from src/, unbuilt.
@@ -192,7 +192,7 @@ const seededProperties: Plugin = {
 };
 
 /** The longest files go first, and what waits most before what only computes: that fills the machine at the end. */
-const ORDER = ["smoke", "redis", "pg", "etcd", "chaos", "e2e", "doors", "model", "unit"];
+const ORDER = ["pages", "redis", "pg", "etcd", "chaos", "e2e", "doors", "model", "unit"];
 
 class WaitingFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -211,7 +211,7 @@ function placeOf({ project: { name }, moduleId }: TestSpecification): number {
  * Projects whose files share the modules of a worker: half of their CPU went into loading them anew for each file. What a file
  * changes of the process, it puts back. Frameworks and browsers do not, so whole systems have workers of their own.
  */
-const SHARED: ReadonlySet<string> = new Set(["unit", "model", "pg", "redis", "etcd", "smoke"]);
+const SHARED: ReadonlySet<string> = new Set(["unit", "model", "pg", "redis", "etcd"]);
 
 function project(
   name: string,
@@ -268,8 +268,8 @@ export default defineConfig({
       project("etcd", 180_000, {
         globalSetup: "packages/testkit/src/etcd/setup.ts",
       }),
-      // The pages for users as printed, and a short storm over every kind of tag.
-      project("smoke", 180_000, { globalSetup: "packages/cli/test/docs/pages/build.setup.ts" }),
+      // The pages for users as printed.
+      project("pages", 180_000, { globalSetup: "packages/cli/test/docs/pages/build.setup.ts" }),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000, { exclude: leftOut() }),
       // What shows most of a door of gRPC, on the door that `e2e` does not take for it.

@@ -18,7 +18,7 @@ a give-back to etcd with a lost answer is made again
 a grant of etcd with a lost answer counts
 -       failure = error;
 +       for (const { change, answer } of changes) done.set(change.name, answer);
-## server/test/store/etcd/restore.etcd.test.ts
+## server/test/store/etcd/restore.e2e.test.ts
 # server/src/store/etcd/accept.ts
 went back: an accept of an etcd begins before it has read every tag | garbage
 -     await check(session, { ...how, claims: said.claims });
@@ -42,7 +42,7 @@ etcd worker leases without the row's compare | decided on
 -           { key: place, modRevision: over.modRevision },
 etcd worker leases without the tag's compare | decided on
 -           { key, modRevision: kept.modRevision },
-## server/test/store/etcd/strangers.etcd.test.ts
+## server/test/store/etcd/strangers.e2e.test.ts
 # server/src/store/etcd/cluster/member.ts
 an etcd of another store is asked over the same connection for ever | leads to another store
 -       this.#client.close();
@@ -146,7 +146,7 @@ postgres: a grant goes back to the period of the clock
 postgres: a period that was left begins at 1 again
 - THEN \${lastIdOf("l", "p.start")} ELSE
 + THEN 0 ELSE
-## server/test/store/postgres/hosts/standbys.pg.test.ts
+## server/test/store/postgres/hosts/standbys.e2e.test.ts
 # server/src/store/postgres/changes.ts
 failover: a row that its standby lacks counts as renewed | cancelled wait
 - isRenewed: store.renewed !== null && missing.length === 0,

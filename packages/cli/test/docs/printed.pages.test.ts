@@ -26,7 +26,7 @@ const FRAGMENTS: Readonly<Record<string, readonly [count: number, reason: string
 
 /** Pages that are typed amid the faults, the compilers or the libraries that they are about, each by a test of its own. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  "docs/fail-over.md": "packages/cli/test/docs/fail-over.pg.test.ts",
+  "docs/fail-over.md": "packages/cli/test/docs/fail-over.e2e.test.ts",
   "docs/runbooks/": "packages/cli/test/docs/runbooks.e2e.test.ts",
   "docs/languages.md": "packages/testkit/test/polyglot/languages.e2e.test.ts",
 };
