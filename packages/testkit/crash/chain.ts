@@ -35,6 +35,8 @@ export interface ChainOptions {
   readonly points: readonly (NamedPoint | Point)[];
   /** Steps of each caller in a life; default: so many that 150 calls of each class are made. */
   readonly steps?: number;
+  /** Where something is wrong, no further points are tried. Default: false. */
+  readonly untilFault?: boolean;
   /** Told after each life. */
   readonly onLife?: (line: string) => void;
 }
@@ -44,7 +46,10 @@ export async function runChain(options: ChainOptions): Promise<ChainResult> {
   return onFreshStore(options, async (chain) => {
     await using callers = new Callers(chain.address);
     await chain.begin(callers);
-    for (const point of options.points) await chain.life(callers, point);
+    for (const point of options.points) {
+      await chain.life(callers, point);
+      if (options.untilFault === true && chain.result(callers).faults.length > 0) break;
+    }
     await chain.end(callers);
     return chain.result(callers);
   });

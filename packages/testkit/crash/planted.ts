@@ -1,5 +1,6 @@
 // Faults that the judges must find: each is planted into the sources while a program is bundled.
 import type { Point } from "./library.ts";
+import type { NamedPoint } from "./life.ts";
 
 /** Another text in the place of one that a file of the sources has once. */
 export interface Change {
@@ -10,7 +11,7 @@ export interface Change {
 
 export interface PlantedFault {
   readonly changes: readonly Change[];
-  readonly points: readonly Point[];
+  readonly points: readonly (NamedPoint | Point)[];
   /** What is said of it. */
   readonly noticed: RegExp;
 }
@@ -37,7 +38,7 @@ export const PLANTED: Readonly<Record<string, PlantedFault>> = {
         to: "let late: (() => void) | undefined;\n\nexport class Database {\n",
       },
     ],
-    points: [60, 90].map((at) => ({ call: "send", at, isTorn: false })),
+    points: [9, 10, 11, 12, 13, 14].map((at) => ({ failpoint: "grant-arrived", at })),
     // What the server wrote down of its grants shows that the store lacks one, so it refuses to go on.
     noticed: /STORE_EPOCH_CHANGED/u,
   },
@@ -62,6 +63,17 @@ export const PLANTED: Readonly<Record<string, PlantedFault>> = {
     ],
     // More than it makes, so that it is told to stop.
     points: [{ call: "send", at: 100_000, isTorn: false }],
-    noticed: /: twice$/u,
+    noticed: /: twice$|and \d+ was answered$|is above the floor/u,
+  },
+  "what a caller gave back is handed out twice": {
+    changes: [
+      {
+        file: "packages/server/src/service/issue/ids.ts",
+        from: "    const accepted = isFit && isNoted ? entry.buffer.putBack(segments, generation) : 0;\n",
+        to: "    if (isFit && isNoted) entry.buffer.putBack(segments, generation);\n    const accepted = isFit && isNoted ? entry.buffer.putBack(segments, generation) : 0;\n",
+      },
+    ],
+    points: [100_000, 100_000].map((at) => ({ call: "send", at, isTorn: false })),
+    noticed: /^orders \d+: twice$/u,
   },
 };

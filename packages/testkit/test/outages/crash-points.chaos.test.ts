@@ -78,10 +78,18 @@ test.each(someOf(1, Object.keys(PLANTED)))(
     const { changes, points, noticed } = PLANTED[name]!;
     await using database = await startDatabase("sqlite");
     const planted = crashProgram(changes);
-    const { faults } = await runChain({ program: planted, database, points, steps: 15 });
+    const options = { program: planted, database, points, steps: 15, untilFault: true };
+    const { faults } = await runChain(options);
     expect(faults.filter((fault) => noticed.test(fault))).not.toEqual([]);
   },
 );
+
+test("every planted fault fits the sources", () => {
+  for (const { file, from } of Object.values(PLANTED).flatMap(({ changes }) => changes)) {
+    const text = readFileSync(path.join(import.meta.dirname, "../../../..", file), "utf8");
+    expect(text.split(from), `${file}: ${from}`).toHaveLength(2);
+  }
+});
 
 test("the judges see a repeat, an inversion and a gap", () => {
   const book = new TagBook();
