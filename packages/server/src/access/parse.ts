@@ -1,9 +1,7 @@
-import { createRequire } from "node:module";
 import { type FieldViolation, IdmintError, invalidFields, principalViolation } from "@idmint/core";
 import { type AccessFile, assertRights, isTokenId, type Right, ROLES } from "@idmint/core/server";
-import type * as Yaml from "yaml";
+import { yamlOf } from "../config/yaml.ts";
 
-const require = createRequire(import.meta.url);
 const MAX_PRINCIPALS = 10_000;
 const KEYS: ReadonlySet<string> = new Set([...ROLES, "certificates", "tokens"]);
 
@@ -12,15 +10,9 @@ type Found = { -readonly [Key in keyof AccessFile]: AccessFile[Key][number][] };
 
 /** Reads what a file says of principals. Throws INVALID_ARGUMENT that names every place that is wrong, and shows no value. */
 export function parseAccess(text: string): AccessFile {
-  const { parseDocument } = require("yaml") as typeof Yaml;
-  const document = parseDocument(text, { uniqueKeys: true });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    // The parser's own text shows lines of the file.
-    const at = error.linePos?.[0].line ?? 1;
-    throw invalidFields([{ field: "access.file", description: `is not YAML, line ${at}` }]);
-  }
-  const root: unknown = document.toJS({ maxAliasCount: 0 });
+  const yaml = yamlOf(text);
+  if ("fault" in yaml) throw invalidFields([{ field: "access.file", description: yaml.fault }]);
+  const root = yaml.value;
   const violations: FieldViolation[] = [];
   const found: Found = { tokens: [], certificates: [] };
   const principals = isMap(root) && isMap(root["principals"]) ? root["principals"] : undefined;

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type * as Yaml from "yaml";
 import { closest, distance } from "fastest-levenshtein";
 import { envOf, flagOf, type Option } from "./option.ts";
+import { yamlOf } from "./yaml.ts";
 
 /** A value as it was written, and where it was written. */
 export interface Written {
@@ -18,9 +17,6 @@ export interface SourceReading {
 }
 
 type AnyOption = Pick<Option<unknown>, "key" | "isSecret" | "isNotInFile">;
-
-// The YAML parser takes megabytes, and most servers have no file to parse.
-const require = createRequire(import.meta.url);
 
 /** Kubernetes sets these for a Service called idmint. They are not options, and not mistakes either. */
 const KUBERNETES = /^IDMINT_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/;
@@ -97,13 +93,8 @@ export function readYaml(path: string, options: readonly AnyOption[]): SourceRea
   const faults: { source: string; fault: string }[] = [];
   const read = readText(path);
   if (read.text === undefined) return { values, faults: [{ source: path, fault: read.fault }] };
-  // As bigint, an integer past 2^53 keeps the value that was written.
-  const { parseDocument } = require("yaml") as typeof Yaml;
-  const document = parseDocument(read.text, { uniqueKeys: true, intAsBigInt: true });
-  if (document.errors.length > 0) {
-    const wrong = document.errors.map(({ message }) => `is not YAML: ${message}`);
-    return { values, faults: wrong.map((fault) => ({ source: path, fault })) };
-  }
+  const yaml = yamlOf(read.text, { intAsBigInt: true });
+  if ("fault" in yaml) return { values, faults: [{ source: path, fault: yaml.fault }] };
   const keys = options.filter((option) => option.isNotInFile !== true).map((option) => option.key);
   const walk = (node: unknown, at: string): void => {
     const source = `${path}: ${at}`;
@@ -118,7 +109,7 @@ export function readYaml(path: string, options: readonly AnyOption[]): SourceRea
       faults.push({ source, fault: `is not an option${suggestion(at, keys)}` });
     }
   };
-  walk(document.toJS({ maxAliasCount: 0 }), "");
+  walk(yaml.value, "");
   return { values, faults };
 }
 

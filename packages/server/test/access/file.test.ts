@@ -46,6 +46,7 @@ test("a file names principals, their rights and what proves them", () => {
 
 test.each([
   ["principals: [", "is not YAML"],
+  ["principals: {a: &a {issue: [x]}, b: *a}", "must not have aliases"],
   ["[]", "must hold one map"],
   ["{principals: {}, more: 1}", "must hold one map"],
   ['principals: {"a b": {issue: ["x"]}}', "must be 1 to 128 characters"],

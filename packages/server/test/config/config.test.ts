@@ -277,10 +277,17 @@ test("a YAML file takes lists, quotes, numbers past 2^53 and nothing else", () =
     "a: [",
     "log: 5\n",
     "insecure: maybe\n",
+    "log: &a\n  level: info\nhttp: *a\n",
   ]) {
     expect(faultsOf({ flags: { config: file(bad) } })).toHaveLength(1);
   }
   expect(faultsOf({ flags: { config: "/nowhere.yaml" } })[0]?.[1]).toContain("ENOENT");
+});
+
+test("what is wrong with a YAML file is told without its lines, which may hold secrets", () => {
+  const config = file("store:\n  password: hunter2\n wrong\n");
+  const [[, text = ""] = []] = faultsOf({ flags: { config } });
+  expect(text).toMatch(/is not YAML: [A-Z_]+ at line \d+, column \d+$/);
 });
 
 test("the file names no other file", () => {

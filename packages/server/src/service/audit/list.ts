@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { assertNoViolations } from "@idmint/core";
+import { assertNoViolations, type FieldViolation } from "@idmint/core";
 import type { AuditEvent, AuditKind, AuditPlace, AuditStore } from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
@@ -22,6 +22,8 @@ const ROWS = 1_000;
 const MAX_READINGS = 10;
 const PLACE = /^(\d{1,15})\.([A-Za-z0-9_.:-]{1,128})$/;
 const KINDS = ["change", "refusal"] as const;
+/** What a google.protobuf.Timestamp may say: years 1 to 9999. */
+const TIMES = [Date.parse("0001-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999Z")] as const;
 
 /** Lists the audit trail, newest first. */
 export class AuditList {
@@ -39,6 +41,7 @@ export class AuditList {
     readonly nextPageToken: string;
   }> {
     const { kind, principal, resource, outcome, sinceMs = 0, untilMs } = query;
+    assertNoViolations(timeViolation("start_time", sinceMs), timeViolation("end_time", untilMs));
     const conditions = JSON.stringify([kind, principal, resource, outcome, sinceMs, untilMs]);
     // Short, however long the conditions are.
     const list = [
@@ -93,6 +96,12 @@ export class AuditList {
     const lists = await Promise.all(kinds.map(read));
     return lists.flat().toSorted(newestFirst).slice(0, ROWS);
   }
+}
+
+function timeViolation(field: string, ms: number | undefined): FieldViolation | undefined {
+  // A time that no Date has is NaN.
+  if (ms === undefined || (ms >= TIMES[0] && ms <= TIMES[1])) return undefined;
+  return { field, description: "must be in the years 1 to 9999", reason: "VALUE_OUT_OF_RANGE" };
 }
 
 function isMeant(event: AuditEvent, query: AuditQuery): boolean {
