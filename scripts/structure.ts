@@ -48,6 +48,7 @@ const limited = [
   ...filesBelow("packages/testkit/crash"),
   ...filesBelow("packages/testkit/sim"),
   ...filesBelow("packages/testkit/nemesis"),
+  ...filesBelow("packages/testkit/fuzz"),
 ];
 const tests = [...productPackages, "console", "testkit"].flatMap((name) =>
   filesBelow(`packages/${name}/test`),

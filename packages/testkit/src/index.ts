@@ -6,3 +6,4 @@ export { FakeTime } from "./fake-time.ts";
 export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";
 export { MemoryStore, type StoreFaults, storeIsDown } from "./memory/store.ts";
 export { MemoryTicketDatabase } from "./memory/ticket-database.ts";
+export { type RawAnswer, rawConnection, type RawConnection } from "./callers/raw-connection.ts";

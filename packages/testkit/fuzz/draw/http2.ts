@@ -11,28 +11,16 @@ import {
   PREFACE,
   TYPE,
 } from "../../bench/lib/http2-frames.ts";
+import type { Dice } from "../../sim/world/random.ts";
+import { broken } from "./bytes.ts";
 
 const CONTINUATION = 9;
 const PRIORITY = 2;
 const PADDED = 8;
 const NOTHING = Buffer.alloc(0);
 
-/** Numbers from a seed. */
-export class Dice {
-  #state: number;
-
-  constructor(seed: number) {
-    this.#state = seed;
-  }
-
-  below(limit: number): number {
-    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) | 0;
-    return Math.floor(((this.#state >>> 0) / 2 ** 32) * limit);
-  }
-
-  pick<T>(of: readonly T[]): T {
-    return of[this.below(of.length)] as T;
-  }
+function below(dice: Dice, limit: number): number {
+  return dice.int(0, limit - 1);
 }
 
 function number(value: number): Buffer {
@@ -49,16 +37,16 @@ function conversation(dice: Dice, tag: string): Buffer[] {
   frames.push(frame(TYPE.settings, ACK, 0, NOTHING));
   const path = dice.pick(["GenerateId", "GenerateId", "StreamIds", "Nothing"]);
   let headers = firstHeaders("here", `/idmint.v1.IdService/${path}`);
-  for (let stream = 1; stream < 2 + 2 * dice.below(6); stream += 2) {
-    const cut = dice.below(headers.length);
-    const isCut = dice.below(4) === 0;
+  for (let stream = 1; stream < 2 + 2 * below(dice, 6); stream += 2) {
+    const cut = below(dice, headers.length);
+    const isCut = below(dice, 4) === 0;
     if (isCut) {
       frames.push(frame(TYPE.headers, 0, stream, headers.subarray(0, cut)));
       frames.push(frame(CONTINUATION, END_HEADERS, stream, headers.subarray(cut)));
     } else frames.push(frame(TYPE.headers, END_HEADERS, stream, headers));
     headers = LATER_HEADERS;
     const padded = Buffer.concat([Buffer.from([2]), message, Buffer.alloc(2)]);
-    const part = dice.below(message.length);
+    const part = below(dice, message.length);
     frames.push(
       ...dice.pick([
         [frame(TYPE.data, END_STREAM, stream, message)],
@@ -72,7 +60,7 @@ function conversation(dice: Dice, tag: string): Buffer[] {
       ...dice.pick([
         [],
         [frame(TYPE.ping, 0, 0, Buffer.alloc(8))],
-        [frame(TYPE.window, 0, dice.pick([0, stream]), number(1 + dice.below(1_000)))],
+        [frame(TYPE.window, 0, dice.pick([0, stream]), number(1 + below(dice, 1_000)))],
         [frame(PRIORITY, 0, stream, Buffer.alloc(5))],
         [frame(TYPE.goAway, 0, 0, Buffer.alloc(8))],
       ]),
@@ -83,61 +71,40 @@ function conversation(dice: Dice, tag: string): Buffer[] {
 
 /** Breaks frames: some are lost, come twice or elsewhere, or have a head that is not theirs. */
 function breakFrames(dice: Dice, frames: Buffer[]): void {
-  const at = 1 + dice.below(frames.length - 1);
+  if (frames.length < 2) return;
+  const at = 1 + below(dice, frames.length - 1);
   const one = frames[at] as Buffer;
-  switch (dice.below(6)) {
+  switch (below(dice, 6)) {
     case 0:
       frames.splice(at, 1);
       break;
     case 1:
-      frames.splice(dice.below(frames.length), 0, one);
+      frames.splice(below(dice, frames.length), 0, one);
       break;
     case 2:
       // Its type, its flags or its stream.
-      one[3 + dice.below(6)] = dice.below(256);
+      one[3 + below(dice, 6)] = below(dice, 256);
       break;
     case 3:
-      one[2] = dice.below(256);
+      one[2] = below(dice, 256);
       break;
     case 4:
-      frames[at] = frame(dice.below(12), dice.below(256), dice.below(12), one.subarray(9));
+      frames[at] = frame(below(dice, 12), below(dice, 256), below(dice, 12), one.subarray(9));
       break;
     default:
       frames[at] = frame(
         one[3] ?? 0,
         one[4] ?? 0,
-        1 + 2 * dice.below(4),
-        Buffer.alloc(dice.below(300), dice.below(256)),
+        1 + 2 * below(dice, 4),
+        Buffer.alloc(below(dice, 300), below(dice, 256)),
       );
   }
 }
 
-/** The bytes of one connection, broken in one to four places. */
+/** The bytes of one connection: frames in an order of their own, broken in one to four places. */
 export function mutatedStream(dice: Dice, tag: string): Buffer {
   const frames = conversation(dice, tag).map((each) => Buffer.from(each));
-  const faults = 1 + dice.below(4);
-  for (let fault = 0; fault < faults; fault++) if (dice.below(2) === 0) breakFrames(dice, frames);
-  let bytes = Buffer.concat(frames);
-  for (let fault = 0; fault < faults; fault++) {
-    const at = dice.below(bytes.length);
-    switch (dice.below(4)) {
-      case 0:
-        bytes[at] = (bytes[at] ?? 0) ^ (1 << dice.below(8));
-        break;
-      case 1:
-        bytes[at] = dice.pick([0, 1, 0x7f, 0x80, 0xff]);
-        break;
-      case 2:
-        bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + dice.below(20))]);
-        break;
-      default:
-        bytes = Buffer.concat([
-          bytes.subarray(0, at),
-          Buffer.alloc(dice.below(40), dice.below(256)),
-          bytes.subarray(at),
-        ]);
-    }
-    if (bytes.length === 0) return Buffer.from([0]);
-  }
-  return bytes;
+  for (let faults = dice.int(0, 3); faults > 0; faults--) breakFrames(dice, frames);
+  const bytes = Buffer.concat(frames);
+  return dice.chance(0.7) ? broken(dice, bytes) : bytes;
 }

@@ -1,13 +1,8 @@
 // Requests of HTTP with something wrong about them, or several things.
-
-/** Numbers from a seed that is printed when the test fails: IDMINT_SEED=… repeats a run. */
-export const seed = Number(process.env["IDMINT_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-let state = seed;
-function below(limit: number): number {
-  state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
-  return Math.floor(((state >>> 0) / 2 ** 32) * limit);
-}
-const pick = <T>(of: readonly T[]): T => of[below(of.length)] as T;
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Dice } from "../../sim/world/random.ts";
+import { broken, noise } from "./bytes.ts";
+import { drawn, jsonOf, requestBytes } from "./messages.ts";
 
 /** What is sent, and what may come of it. */
 export interface Drawn {
@@ -22,6 +17,7 @@ export interface Drawn {
 }
 
 interface FuzzedRequest {
+  readonly of: DescMethod;
   method: string;
   path: string;
   version: string;
@@ -32,83 +28,28 @@ interface FuzzedRequest {
   isFromElsewhere: boolean;
 }
 
-const NAMES = ["orders", "ghost", "", "x".repeat(129), "../..", "\u0000", "漢😀", "a b"];
-const VALUES = [
-  "orders",
-  -1,
-  0,
-  1,
-  1.5,
-  2 ** 31,
-  2 ** 53,
-  1e308,
-  "0x10",
-  "9223372036854775808",
-  null,
-  true,
-  [],
-  {},
-  [[]],
-  "2026-02-30T00:00:00Z",
-  "1.5s",
-  "5 minutes",
-  "TAG",
-  "x".repeat(3_000),
-];
-const KEYS = [
-  "tag",
-  "name",
-  "count",
-  "as_list",
-  "pageSize",
-  "validateOnly",
-  "__proto__",
-  "toString",
-];
-
-function usual(): string {
-  const name = pick(NAMES);
-  return JSON.stringify(
-    pick([
-      { tag: "orders" },
-      { tag: name },
-      { name },
-      { tag: { name, segment: {} } },
-      { tag: "orders", count: pick([1, 2, 0, -1, 1e9]) },
-      {},
-    ]),
-  );
+function below(dice: Dice, limit: number): number {
+  return dice.int(0, Math.max(0, limit - 1));
 }
 
-const BODIES: Readonly<Record<string, () => Buffer>> = {
-  usual: () => Buffer.from(usual()),
-  "other fields": () => {
-    const entries = Array.from({ length: below(5) }, () => [pick(KEYS), pick(VALUES)] as const);
-    return Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  },
+function usual(dice: Dice, of: DescMethod): string {
+  return JSON.stringify(jsonOf(drawn(dice, of.input)));
+}
+
+const BODIES: Readonly<Record<string, (dice: Dice, of: DescMethod) => Buffer>> = {
+  usual: (dice, of) => Buffer.from(usual(dice, of)),
   "fields twice": () => Buffer.from('{"tag":"orders","tag":"ghost","t\\u0061g":"x"}'),
-  "bits flipped": () => {
-    const bytes = Buffer.from(usual());
-    for (let flips = 1 + below(4); flips > 0; flips--) {
-      const at = below(bytes.length);
-      bytes[at] = (bytes[at] ?? 0) ^ (1 << below(8));
-    }
-    return bytes;
-  },
-  truncated: () => {
-    const bytes = Buffer.from(usual());
-    return bytes.subarray(0, below(bytes.length));
-  },
-  "deep arrays": () => Buffer.from("[".repeat(pick([100, 5_000, 60_000]))),
+  broken: (dice, of) => broken(dice, Buffer.from(usual(dice, of))),
+  "deep arrays": (dice) => Buffer.from("[".repeat(dice.pick([100, 5_000, 60_000]))),
   "deep objects": () => Buffer.from('{"tag":'.repeat(5_000)),
   "deep values": () =>
     Buffer.from(`{"tag":${"[".repeat(5_000)}${"]".repeat(5_000)},"x":${"[".repeat(9)}}`),
   "many fields": () =>
     Buffer.from(`{${Array.from({ length: 4_000 }, (_, at) => `"f${at}":${at}`).join()}}`),
   "invalid UTF-8": () => Buffer.from([0x7b, 0xc3, 0x28, 0xed, 0xa0, 0x80, 0x7d]),
-  "byte order mark": () => Buffer.from(`\ufeff${usual()}`),
-  noise: () => Buffer.from(Array.from({ length: below(300) }, () => below(256))),
-  "too large": () => Buffer.alloc(65 * 1_024 + below(10_000), 0x20),
+  "byte order mark": (dice, of) => Buffer.from(`\ufeff${usual(dice, of)}`),
+  noise: (dice) => noise(dice, 300),
+  "too large": (dice) => Buffer.alloc(65 * 1_024 + below(dice, 10_000), 0x20),
   "another request": () => smuggled(),
 };
 
@@ -126,10 +67,10 @@ const long = "x".repeat(17 * 1_024);
  * What may be wrong besides the body. A header that breaks the request stands in the place of its length: what follows would
  * be read as another request if the server went on.
  */
-const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
+const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest, dice: Dice) => void>> = {
   nothing: () => undefined,
-  method: (request) => {
-    request.method = pick([
+  method: (request, dice) => {
+    request.method = dice.pick([
       "GET",
       "HEAD",
       "PUT",
@@ -146,8 +87,8 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
       "PRI",
     ]);
   },
-  path: (request) => {
-    request.path = pick([
+  path: (request, dice) => {
+    request.path = dice.pick([
       "/",
       "*",
       "",
@@ -174,12 +115,17 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
       "/idmint.v1.IdService/Nothing",
       "/idmint.v1.Nothing/GenerateId",
       "/constructor.v1.x/y",
-      "/api/segment/get/orders",
+      "/api/segment/get/segment",
+      "/api/snowflake/get/snowflake",
+      "/decodeSnowflakeId?snowflakeId=-1",
+      "/tinyid/id/nextId?bizType=segment&batchSize=3&token=x",
+      "/tinyid/id/nextSegmentIdSimple?bizType=%ff&token=",
+      "/tinyid/id/nextIdSimple?batchSize=99999999999",
       `/${long}`,
     ]);
   },
-  version: (request) => {
-    request.version = pick([
+  version: (request, dice) => {
+    request.version = dice.pick([
       "HTTP/1.0",
       "HTTP/0.9",
       "HTTP/1.2",
@@ -189,8 +135,12 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
       "http/1.1",
     ]);
   },
-  "another host": (request) => {
-    const host = pick([
+  proto: (request, dice) => {
+    request.headers[1] = "content-type: application/proto";
+    request.body = requestBytes(dice, request.of);
+  },
+  "another host": (request, dice) => {
+    const host = dice.pick([
       "evil.example",
       "localhost.evil.example",
       "",
@@ -208,9 +158,9 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
     request.headers[0] = "x-host: localhost";
     request.isFromElsewhere = true;
   },
-  "another origin": (request) => {
+  "another origin": (request, dice) => {
     request.headers.push(
-      pick([
+      dice.pick([
         "origin: http://evil.example",
         "origin: null",
         "sec-fetch-site: cross-site",
@@ -220,8 +170,8 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
     );
     request.isFromElsewhere = true;
   },
-  "content type": (request) => {
-    request.headers[1] = pick([
+  "content type": (request, dice) => {
+    request.headers[1] = dice.pick([
       "content-type: text/plain",
       "content-type: application/x-www-form-urlencoded",
       "content-type: multipart/form-data; boundary=x",
@@ -234,9 +184,9 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
       "x: y",
     ]);
   },
-  "odd header": (request) => {
+  "odd header": (request, dice) => {
     request.headers.push(
-      pick([
+      dice.pick([
         "connect-timeout-ms: 0",
         "connect-timeout-ms: -5",
         "connect-timeout-ms: 99999999999",
@@ -264,10 +214,10 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
       ]),
     );
   },
-  "broken header": (request) => {
+  "broken header": (request, dice) => {
     request.isFramed = false;
     request.headers.push(
-      pick([
+      dice.pick([
         "no colon",
         "space : before",
         "x: a\rb",
@@ -293,11 +243,11 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
   "many headers": (request) => {
     for (let at = 0; at < 2_500; at++) request.headers.push(`h${at}: ${at}`);
   },
-  chunked: (request) => {
+  chunked: (request, dice) => {
     request.isFramed = false;
     request.headers.push("transfer-encoding: chunked");
     const { body } = request;
-    const size = pick([
+    const size = dice.pick([
       body.length.toString(16),
       body.length.toString(16),
       `${body.length.toString(16)};x=y`,
@@ -309,25 +259,34 @@ const MUTATIONS: Readonly<Record<string, (request: FuzzedRequest) => void>> = {
       "",
       (body.length + 1).toString(16),
     ]);
-    const end = pick(["0\r\n\r\n", "0\r\n\r\n", "0\r\nhost: evil.example\r\n\r\n", "", "0\r\n"]);
+    const end = dice.pick([
+      "0\r\n\r\n",
+      "0\r\n\r\n",
+      "0\r\nhost: evil.example\r\n\r\n",
+      "",
+      "0\r\n",
+    ]);
     request.body = Buffer.concat([Buffer.from(`${size}\r\n`), body, Buffer.from(`\r\n${end}`)]);
   },
 };
 
 const USUAL_HEADERS = ["host: localhost", "content-type: application/json"];
 
-function fuzzed(path: string): FuzzedRequest {
+function fuzzed(dice: Dice, [path, of]: readonly [string, DescMethod]): FuzzedRequest {
+  const body = dice.chance(0.3) ? dice.pick(Object.values(BODIES)) : BODIES["usual"];
   const request: FuzzedRequest = {
+    of,
     method: "POST",
     path,
     version: "HTTP/1.1",
     headers: [...USUAL_HEADERS],
-    body: BODIES[below(3) === 0 ? pick(Object.keys(BODIES)) : "usual"]?.() ?? Buffer.alloc(0),
+    body: body?.(dice, of) ?? Buffer.alloc(0),
     isFramed: true,
     isFromElsewhere: false,
   };
-  for (let mutations = below(3); mutations > 0; mutations--) {
-    MUTATIONS[pick(Object.keys(MUTATIONS))]?.(request);
+  if (dice.chance(0.3)) MUTATIONS["proto"]?.(request, dice);
+  for (let mutations = below(dice, 3); mutations > 0; mutations--) {
+    dice.pick(Object.values(MUTATIONS))(request, dice);
   }
   return request;
 }
@@ -339,14 +298,14 @@ function bytesOf({ method, path, version, headers, body, isFramed }: FuzzedReque
 }
 
 /** A request for this method, or several of them, with something wrong. */
-export function draw(path: string): Drawn {
-  const several = below(10) === 0 ? 2 + below(40) : 1;
-  const requests = Array.from({ length: several }, () => fuzzed(path));
+export function drawRequests(dice: Dice, method: readonly [string, DescMethod]): Drawn {
+  const several = below(dice, 10) === 0 ? 2 + below(dice, 40) : 1;
+  const requests = Array.from({ length: several }, () => fuzzed(dice, method));
   const bytes = Buffer.concat(requests.map(bytesOf));
-  const at = below(bytes.length);
+  const at = below(dice, bytes.length);
   const isBroken = requests.some(({ isFramed }) => !isFramed);
   return {
-    parts: below(4) === 0 ? [bytes.subarray(0, at), bytes.subarray(at)] : [bytes],
+    parts: below(dice, 4) === 0 ? [bytes.subarray(0, at), bytes.subarray(at)] : [bytes],
     // Where the end of a body is not told as it is, what follows in it may be read as requests that are none.
     requests: isBroken ? several + 1 : several,
     isHead: requests.some(({ method }) => method === "HEAD"),

@@ -1,0 +1,119 @@
+// pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T] | --target T --input TEXT
+import { parseArgs } from "node:util";
+import { corpusOf } from "./corpus.ts";
+import { type FuzzResult, fuzz } from "./fuzz.ts";
+import { Heartbeat } from "./judge/watchdog.ts";
+import { PLANTED, type PlantedName } from "./planted.ts";
+import { TARGETS, type TargetName } from "./targets/index.ts";
+
+const USAGE = `Usage: pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T]
+       pnpm fuzz --target T --input TEXT
+
+  --seconds N  how long each target is fuzzed (10)
+  --inputs N   at most so many inputs each; 0: those that are kept only (no limit)
+  --seed S     a text; what is drawn follows from it, whatever the time (by chance)
+  --target T   one of ${Object.keys(TARGETS).join(", ")} (all)
+  --input TEXT sends one input, as a finding shows it
+  --planted    plants a fault of each class into --target, and wants each to be found
+  --hang-ms N  how long the event loop may stand still (20000)
+  --within N   most milliseconds that an input may take, if the target allows more`;
+
+function usage(text: string): never {
+  console.error(`${text}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+function readArgs() {
+  try {
+    return parseArgs({
+      options: {
+        seconds: { type: "string", default: "10" },
+        inputs: { type: "string" },
+        seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+        target: { type: "string" },
+        input: { type: "string" },
+        planted: { type: "boolean", default: false },
+        "hang-ms": { type: "string", default: "20000" },
+        within: { type: "string" },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    return usage(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function number(name: string, text: string | undefined, byDefault: number): number {
+  const value = text === undefined ? byDefault : Number(text);
+  return value >= 0 ? value : usage(`--${name} must be a number, got ${text}`);
+}
+
+function named<Name extends string>(what: string, text: string, of: Record<Name, unknown>): Name {
+  if (Object.hasOwn(of, text)) return text as Name;
+  return usage(`--${what} must be one of ${Object.keys(of).join(", ")}, got ${text}`);
+}
+
+const ALL = Object.keys(TARGETS) as TargetName[];
+const args = readArgs();
+const heartbeat = new Heartbeat(number("hang-ms", args["hang-ms"], 0));
+
+async function run(name: TargetName, planted?: PlantedName): Promise<FuzzResult> {
+  const target = await TARGETS[name](planted && PLANTED[planted].plant());
+  // A planted fault has to be found by what is drawn.
+  const kept = args.input === undefined ? corpusOf(name) : [args.input];
+  const drawn = args.input === undefined ? number("inputs", args.inputs, Infinity) : 0;
+  try {
+    const withinMs = Math.min(target.withinMs, number("within", args.within, Infinity));
+    return await fuzz(
+      { ...target, withinMs },
+      {
+        seed: `${args.seed} ${name}`,
+        corpus: planted === undefined ? kept : [],
+        inputs: drawn,
+        seconds: number("seconds", args.seconds, 10),
+        heartbeat,
+        ...(planted === undefined ? {} : { mostFindings: 1 }),
+      },
+    );
+  } finally {
+    await target.close?.();
+  }
+}
+
+async function runAll(names: readonly TargetName[]): Promise<number> {
+  let found = 0;
+  for (const name of names) {
+    const { inputs, perSecond, grownMb, rssMb, findings } = await run(name);
+    for (const { at, input, fault } of findings) {
+      console.log(`finding: ${name}, seed ${args.seed}, input ${at}: ${fault}\n  ${input}`);
+    }
+    found += findings.length;
+    console.log(
+      `${name}: inputs ${inputs}, ${Math.round(perSecond)}/s, grown ${grownMb.toFixed(1)} MB, rss ${Math.round(rssMb)} MB, findings ${findings.length}`,
+    );
+  }
+  return found;
+}
+
+/** Fulfils with how many planted faults were not noticed. */
+async function runPlanted(target: TargetName): Promise<number> {
+  let missed = 0;
+  for (const [planted, { noticed }] of Object.entries(PLANTED)) {
+    const { inputs, findings } = await run(target, planted as PlantedName);
+    const isNoticed = findings.some(({ fault }) => noticed.test(fault));
+    if (!isNoticed) missed++;
+    console.log(`${planted}: ${isNoticed ? "noticed" : "missed"} in ${inputs} inputs`);
+    if (!isNoticed) for (const { fault } of findings) console.log(`  instead: ${fault}`);
+  }
+  return missed;
+}
+
+if (args.help) {
+  console.log(USAGE);
+} else {
+  const names = args.target === undefined ? ALL : [named("target", args.target, TARGETS)];
+  const found = await (args.planted ? runPlanted(names[0] ?? "grpc-fast") : runAll(names));
+  console.log(`seed ${args.seed}, ${args.planted ? "missed" : "findings"} ${found}`);
+  process.exitCode = found > 0 ? 1 : 0;
+}
+await heartbeat.stop();
