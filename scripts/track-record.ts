@@ -34,6 +34,12 @@ function need(clone: string, command: string, ...args: readonly string[]): strin
   return output.trim();
 }
 
+/** The test file that had the title. */
+function fileOf(clone: string, commit: string, title: string): string {
+  const found = need(clone, "git", "grep", "-lF", title, commit, "--", "packages/*.test.ts");
+  return found.split("\n", 1)[0]?.slice(`${commit}:`.length) ?? "";
+}
+
 /** The test of a fault on the commit before its mend. */
 function runBefore(clone: string, { mended, title, titleThen = title, fileThen }: Fault): Ran {
   need(clone, "git", "checkout", "--quiet", "--force", `${mended}~1`);
@@ -52,12 +58,13 @@ function runBefore(clone: string, { mended, title, titleThen = title, fileThen }
     .filter((file) => /^packages\/(?:\w+\/test|testkit)\//.test(file) && !file.endsWith(".json"));
   need(clone, "git", "checkout", "--quiet", mended, "--", ...tests);
   need(clone, "npx", "--yes", "pnpm@10", "install", "--frozen-lockfile", "--prefer-offline");
-  const file =
-    fileThen ??
-    need(clone, "git", "grep", "-lF", titleThen, mended, "--", "packages").split(":")[1];
-  // Vitest takes a pattern, and a title of a table has %s for its values.
-  const pattern = titleThen.replaceAll(/[$()*+.?[\\\]^{|}]/g, "\\$&").replaceAll("%s", ".*");
-  return run(clone, "node_modules/.bin/vitest", "run", file ?? "", "-t", pattern);
+  const file = fileThen ?? fileOf(clone, mended, titleThen);
+  // Vitest takes a pattern, and a title of a table has %s or ${…} for its values.
+  const pattern = titleThen
+    .split(/%s|\$\{\w+\}/)
+    .map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}]/g, "\\$&"))
+    .join(".*");
+  return run(clone, "node_modules/.bin/vitest", "run", file, "-t", pattern);
 }
 
 const ids = process.argv.slice(2);

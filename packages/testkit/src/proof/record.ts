@@ -37,6 +37,8 @@ export interface Fault {
   readonly title: string;
   /** What the test said on the commit before the mend, with the tests of the mend laid over it. */
   readonly shown?: string;
+  /** A seed of `pnpm sim` that shows it, and the commit where it does, as in 11089@4d08a80b. */
+  readonly seed?: string;
   /** The title at the mend, where it was another one. */
   readonly titleThen?: string;
   /** The test file to run at the mend, where the title stands in a suite. */
@@ -72,8 +74,8 @@ function faultsOf({ cost, found, test, title, what }: Fault): readonly string[] 
 function unknownCommits(record: readonly Fault[]): readonly string[] {
   if (git("rev-parse", "--is-shallow-repository") !== "false") return [];
   const all = new Set(git("log", "--format=%h", "--abbrev=8").split("\n"));
-  return record.flatMap(({ id, since, mended }) =>
-    [since, mended]
+  return record.flatMap(({ id, since, mended, seed }) =>
+    [since, mended, ...(seed?.split("@").slice(1) ?? [])]
       .filter((commit) => !all.has(commit))
       .map((commit) => `${id}: no commit ${commit}`),
   );
@@ -83,10 +85,11 @@ function unknownCommits(record: readonly Fault[]): readonly string[] {
 export function recordTable(record: readonly Fault[], isPromise: boolean): string {
   const rows = record
     .filter(({ cost }) => PROMISES.has(cost) === isPromise)
-    .map(({ what, since, found, mended, test, shown }) => {
+    .map(({ what, since, found, mended, test, shown, seed }) => {
       const way = found === "not recorded" ? "–" : found;
       const mark = shown === undefined ? "" : "✓";
-      return `| ${what} | ${since}…${mended} | ${way} | [${nameOf(test)}](../${test})${mark} |`;
+      const drawn = seed === undefined ? "" : ` seed ${seed}`;
+      return `| ${what} | ${since}…${mended} | ${way} | [${nameOf(test)}](../${test})${mark}${drawn} |`;
     });
   return ["| fault | commits | found by | test |", "|---|---|---|---|", ...rows].join("\n");
 }
