@@ -3,6 +3,7 @@ import type { Store } from "@idmint/core/server";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import type { ServerEvent } from "../../server/src/service/events.ts";
 import { Checker } from "./check/checker.ts";
+import { Meetings } from "./check/meetings.ts";
 import { Network } from "./world/network.ts";
 import type { Plan } from "./plan.ts";
 import { EventQueue } from "./world/queue.ts";
@@ -44,6 +45,7 @@ export class Fleet {
   readonly queue = new EventQueue();
   readonly trace: Trace;
   readonly checker: Checker;
+  readonly meetings: Meetings;
   readonly network: Network;
   readonly rpc: Rpc;
   readonly site: StoreSite;
@@ -62,6 +64,7 @@ export class Fleet {
     this.plan = plan;
     this.trace = new Trace(this.queue, sink);
     this.checker = new Checker(this.queue, this.trace);
+    this.meetings = new Meetings(plan.tags);
     this.network = new Network(seed, this.queue);
     this.rpc = new Rpc(this.network);
     this.site = new StoreSite(seed, this, planted.store);

@@ -7,6 +7,7 @@ import { Operator } from "./operator.ts";
 import type { Plan, TagPlan } from "./plan.ts";
 import { Dice } from "./world/random.ts";
 import type { Violation } from "./check/checker.ts";
+import { AFTER_MS } from "./check/meetings.ts";
 import type { World } from "./world/world.ts";
 
 /** By when the servers and the tags are there. */
@@ -46,6 +47,8 @@ export interface Outcome {
   /** Answers that were held against a change of an operator. */
   readonly judged: number;
   readonly refusals: ReadonlyMap<string, number>;
+  /** How often calls for a kind of tag met a fault. */
+  readonly met: ReadonlyMap<string, number>;
   /** How often each method of the API was answered. */
   readonly methods: ReadonlyMap<string, number>;
 }
@@ -106,6 +109,7 @@ class History {
       excluded: checker.excluded,
       judged: checker.judged,
       refusals: this.#load.refusals,
+      met: this.#fleet.meetings.counts,
       methods: this.#fleet.methods,
     };
   }
@@ -122,6 +126,7 @@ class History {
     for (const fault of plan.faults) {
       queue.after(fault.atMs, () => {
         trace.note("fault", `${fault.kind} ${fault.target} for ${fault.ms} ms, ${fault.size}`);
+        queue.after(fault.ms + AFTER_MS, this.#fleet.meetings.begin(fault.kind));
         const heal = befall(this.#fleet, fault);
         if (heal === undefined) return;
         const once = (): void => {

@@ -108,8 +108,9 @@ export class Load {
     deadlineMs: number,
     ask: () => Promise<Got>,
   ): Promise<boolean> {
-    const { checker, trace } = this.#fleet;
+    const { checker, meetings, trace } = this.#fleet;
     const begun = checker.begin(asker, tag);
+    meetings.called(tag);
     const startedAt = world.now();
     const { stops } = world;
     this.open.set(world, (this.open.get(world) ?? 0) + 1);

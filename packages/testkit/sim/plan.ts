@@ -75,7 +75,7 @@ export function planOf(seed: string): Plan {
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
     actions,
     stormMs,
-    everyMs: dice.int(900, 2_100),
+    everyMs: dice.int(1_000, 2_400),
     maxOfflineMs: dice.int(5, 40) * 1_000,
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
