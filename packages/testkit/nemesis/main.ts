@@ -1,17 +1,19 @@
-// pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites NAMES] [--plant CLASS] [--strict]
+// pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites NAMES] [--plant CLASS] [--python] [--strict]
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { Dice } from "../sim/world/random.ts";
 import { provideProgram } from "../../../scripts/test-program.ts";
 
-const USAGE = `Usage: pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites NAMES] [--plant CLASS] [--strict]
+const USAGE = `Usage: pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites NAMES] [--plant CLASS] [--python] [--strict]
 
   --minutes M    how long faults are injected (1)
   --seed S       any text: it chooses the faults and when they come (1)
   --out DIR      keeps the histories there
-  --sites NAMES  sqlite, postgres, etcd, with commas between them (all)
+  --sites NAMES  sqlite, postgres, etcd, with commas between them (all; in a short run two, by the seed)
   --plant CLASS  writes a fault of this class into the histories, which the judges have to find
+  --python       has callers in Python too; so it does from 5 minutes on
   --strict       misses of the bars of availability fail the run too; so they do from 5 minutes on
   --verbose      prints each fault
   --write        adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md`;
@@ -23,8 +25,9 @@ function readArgs() {
         minutes: { type: "string", default: "1" },
         seed: { type: "string", default: "1" },
         out: { type: "string" },
-        sites: { type: "string", default: "sqlite,postgres,etcd" },
+        sites: { type: "string" },
         plant: { type: "string" },
+        python: { type: "boolean", default: false },
         strict: { type: "boolean", default: false },
         verbose: { type: "boolean", default: false },
         write: { type: "boolean", default: false },
@@ -41,6 +44,12 @@ function usage(text: string): never {
   process.exit(2);
 }
 
+/** A short run has time and processors for two of them. */
+function sitesOf(seed: string, isLong: boolean): readonly string[] {
+  if (isLong) return ["sqlite", "postgres", "etcd"];
+  return ["sqlite", new Dice(seed).pick(["etcd", "postgres"])];
+}
+
 const args = readArgs();
 if (args.help) {
   console.log(USAGE);
@@ -55,14 +64,16 @@ mkdirSync(out, { recursive: true });
 await provideProgram();
 const { nemesis } = await import("./nemesis.ts");
 try {
-  const { plant, seed, sites, strict: isStrict, verbose } = args;
+  const { plant, python, seed, sites, strict, verbose } = args;
+  const isLong = minutes >= 5;
   process.exitCode = (await nemesis({
     seed,
     minutes,
     out,
-    sites: sites.split(","),
+    sites: sites?.split(",") ?? sitesOf(seed, isLong),
     plant,
-    isStrict: isStrict || minutes >= 5,
+    isStrict: strict || isLong,
+    hasPython: python || isLong,
     print: verbose ? (line) => console.log(line) : () => undefined,
     isWritten: args.write,
   }))

@@ -3,6 +3,7 @@ import { statSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { writeProofRun } from "../src/proof/runs.ts";
 import { judge, type SiteVerdict } from "./judge/judge.ts";
+import { setUp } from "../src/polyglot/project.ts";
 import { filesOf } from "./judge/rows.ts";
 import { PLANTS } from "./judge/plant.ts";
 import {
@@ -28,6 +29,7 @@ export interface NemesisOptions {
   readonly plant?: string | undefined;
   /** Whether misses of the bars of availability count. */
   readonly isStrict: boolean;
+  readonly hasPython: boolean;
   readonly print: (line: string) => void;
   /** Whether docs/proof/runs.json gets the run. */
   readonly isWritten?: boolean;
@@ -41,13 +43,14 @@ const STAGES: Readonly<Record<string, () => Promise<Stage>>> = {
 
 /** Whether all was as promised; with `plant`, whether the judges noticed it. */
 export async function nemesis(options: NemesisOptions): Promise<boolean> {
-  const { seed, minutes, out, sites, plant, isStrict, print } = options;
+  const { seed, minutes, out, sites, plant, isStrict, hasPython, print } = options;
   const stages = sites.map((name) => {
     const stage = STAGES[name];
     if (stage === undefined) throw new Error(`no site ${name}: ${Object.keys(STAGES).join(", ")}`);
     return stage;
   });
-  await using ran = await run({ seed, minutes, out, stages, print });
+  const python = hasPython ? pythonCaller() : undefined;
+  await using ran = await run({ seed, minutes, out, stages, python, print });
   ran.journal.writeTo(path.join(out, "journal.ndjson"));
   const verdicts = await judgeAll(ran);
   report({ seed, minutes, windows: ran.journal.windows, verdicts });
@@ -59,6 +62,12 @@ export async function nemesis(options: NemesisOptions): Promise<boolean> {
   for (const line of misses) console.log(`missed: ${line}`);
   if (!isClean(verdicts) || misses.length > 0) return false;
   return plant === undefined || (await notices(ran, plant));
+}
+
+/** Words that begin it. */
+function pythonCaller(): readonly string[] {
+  const { folder, load } = setUp("python", "nemesis");
+  return [load[0] ?? "", path.join(folder, "history.py")];
 }
 
 async function judgeAll({ cases }: Ran): Promise<readonly SiteVerdict[]> {

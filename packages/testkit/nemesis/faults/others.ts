@@ -1,8 +1,7 @@
 // What befalls programs, and what operators do.
 import { setTimeout as pause } from "node:timers/promises";
-import { IdmintError } from "@idmint/client";
 import type { Dice } from "../../sim/world/random.ts";
-import type { Api } from "../../src/fleet/api.ts";
+import { made, removed } from "../sites/tag-calls.ts";
 import type { Site } from "../sites/site.ts";
 
 type OtherFault = (site: Site, dice: Dice) => Promise<void>;
@@ -27,16 +26,6 @@ async function freezeCaller(site: Site, dice: Dice): Promise<void> {
   isBack();
 }
 
-/** Done, or done before its answer was lost. */
-async function once(call: Promise<unknown>, done: string): Promise<true> {
-  try {
-    await call;
-  } catch (thrown) {
-    if (!(thrown instanceof IdmintError) || thrown.reason !== done) throw thrown;
-  }
-  return true;
-}
-
 async function pauseTag(site: Site, dice: Dice): Promise<void> {
   const request = { name: "paused", etag: "", validateOnly: false };
   await site.byAny("pauses a tag", (api) => api.send(api.tags.pauseTag.bind(api.tags), request));
@@ -49,16 +38,9 @@ async function remakeTag(site: Site, dice: Dice): Promise<void> {
   const found = site.stage.tags.find(({ tag }) => tag.name === name);
   if (found === undefined) throw new Error(`no tag ${name}`);
   const { tag } = found;
-  const remove = (api: Api): Promise<true> =>
-    once(
-      api.send(api.tags.deleteTag.bind(api.tags), { name, etag: "", validateOnly: false }),
-      "TAG_NOT_FOUND",
-    );
-  const make = (api: Api): Promise<true> =>
-    once(api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false }), "TAG_EXISTS");
-  await site.byAny("deletes a tag", remove);
+  await site.byAny("deletes a tag", (api) => removed(api, name));
   await pause(dice.int(100, 2_000));
-  await site.byAny("makes a tag", make);
+  await site.byAny("makes a tag", (api) => made(api, tag));
 }
 
 async function advanceTag(site: Site, dice: Dice): Promise<void> {

@@ -123,6 +123,14 @@ function redisFaults(group: SentinelGroup): Readonly<Record<string, StoreFault>>
         },
         redis,
       ),
+    "empty-redis": (site) =>
+      site.away(
+        "empty-redis",
+        async () => {
+          await (await group.master()).redis.command("FLUSHALL");
+        },
+        redis,
+      ),
     // Shorter than Sentinels wait: they would promote another one, and the old one would still count for a moment.
     "freeze-redis-master": (site, dice) =>
       site.away(

@@ -10,6 +10,7 @@ import { Link } from "../link.ts";
 import type { Journal } from "../journal.ts";
 import { FOREIGN_LOADS, MORE_LOADS, RAW_LOADS, SDK_LOADS, type SiteTag } from "../tags.ts";
 import { Caller, type CallerKind } from "./crew.ts";
+import { made } from "./tag-calls.ts";
 
 /** Something that befalls a store. It resolves when the store is well again. */
 export type StoreFault = (site: Site, dice: Dice) => Promise<void>;
@@ -198,7 +199,8 @@ function portOf(address: string): number {
 
 async function createTags(api: Api, tags: readonly SiteTag[]): Promise<void> {
   for (const { tag } of tags) {
-    await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false }, 20_000);
+    // A busy machine lets a standby confirm too late; then nobody knows whether the tag is there.
+    await until(`tag ${tag.name} is made`, () => made(api, tag), { withinMs: RECOVERY_MS });
   }
 }
 

@@ -4,7 +4,17 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as pause } from "node:timers/promises";
 import { COMMON } from "../tags.ts";
-import type { Stage } from "./site.ts";
+import { failDisk, mayTrace } from "../faults/disk.ts";
+import type { Stage, StoreFault } from "./site.ts";
+
+/** For one server the disk is full, or fails. */
+function disk(how: "EIO" | "ENOSPC"): StoreFault {
+  return (site, dice) =>
+    site.away(how, async () => {
+      const { server } = dice.pick(site.servers.filter((its) => its.server.listens));
+      await failDisk(server.process.pid ?? 0, how, dice.int(500, 3_000));
+    });
+}
 
 /** Two servers on one SQLite file. */
 export function sqliteStage(): Stage {
@@ -20,6 +30,7 @@ export function sqliteStage(): Stage {
     env: {},
     tags: COMMON,
     faults: {
+      ...(mayTrace ? { "full-disk": disk("ENOSPC"), "failing-disk": disk("EIO") } : {}),
       // As a backup by hard links does: servers refuse until the other name is gone.
       "second-name": (site, dice) =>
         site.away("second-name", async () => {

@@ -54,7 +54,7 @@ const TOOLS: Readonly<Record<Language, Tools>> = {
   python: {
     programs: ["python3"],
     hint: "no Python for the tests: install Python 3.10 or newer, with venv",
-    files: ["load.py", "caller.py", "ids/__init__.py"],
+    files: ["load.py", "caller.py", "history.py", "ids/__init__.py"],
     build: "true",
     words: (folder, program) => [
       path.join(folder, ".venv/bin/python"),
