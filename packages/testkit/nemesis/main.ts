@@ -60,8 +60,9 @@ if (!(minutes > 0 && minutes <= 1_440)) usage("--minutes must be a number up to 
 // Histories of a long run are larger than memory may be.
 const out = path.resolve(args.out ?? mkdtempSync(path.join(tmpdir(), "idmint-nemesis-")));
 mkdirSync(out, { recursive: true });
-// Before anything is loaded that looks for it.
+// Before anything is loaded that looks for them: the program, and ports that no worker of a test run takes (fleet/ports.ts).
 await provideProgram();
+process.env["VITEST_POOL_ID"] ??= "7";
 const { nemesis } = await import("./nemesis.ts");
 try {
   const { plant, python, seed, sites, strict, verbose } = args;

@@ -118,5 +118,6 @@ function caseOf(journal: Journal): (site: Site) => Case {
     servers: stage.servers,
     address: fleet.first.address,
     storeUrl: stage.storeUrl,
+    hasLedger: stage.hasLedger,
   });
 }

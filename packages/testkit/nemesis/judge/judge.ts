@@ -18,6 +18,7 @@ export interface Case {
   readonly servers: number;
   readonly address: string;
   readonly storeUrl: string;
+  readonly hasLedger: boolean;
 }
 
 /** Lines about what is wrong, by what it is. The first few of each. */

@@ -31,9 +31,14 @@ interface Answer {
 
 export async function verify(
   files: readonly string[],
-  { address, storeUrl }: { readonly address: string; readonly storeUrl: string },
+  {
+    address,
+    storeUrl,
+    hasLedger,
+  }: { readonly address: string; readonly storeUrl: string; readonly hasLedger: boolean },
 ): Promise<Verified> {
-  const words = ["verify", "--json", "--address", address, "--ledger", ...files];
+  const ledger = hasLedger ? ["--ledger"] : [];
+  const words = ["verify", "--json", "--address", address, ...ledger, ...files];
   const env = { IDMINT_STORE_URL: storeUrl };
   const child = new Child(CLI, words, { name: "idmint verify", env });
   const { code } = await child.waitForEnd(VERIFY_MS);

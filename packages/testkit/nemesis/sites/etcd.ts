@@ -12,6 +12,7 @@ export async function etcdStage(): Promise<Stage> {
     name: "etcd",
     storeUrl: urlOf(ports),
     servers: 3,
+    hasLedger: false,
     ports,
     urlBy: urlOf,
     env: {},

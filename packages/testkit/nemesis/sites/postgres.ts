@@ -4,7 +4,7 @@ import { TestPostgresPair } from "../../src/postgres-pair.ts";
 import { TestPostgres } from "../../src/postgres.ts";
 import { SentinelGroup } from "../../src/redis/index.ts";
 import { COMMON, COUNTED_ELSEWHERE } from "../tags.ts";
-import { accept, acceptUnlessProved, refused } from "./accept.ts";
+import { acceptUnlessProved } from "./accept.ts";
 import type { Site, Stage, StoreFault } from "./site.ts";
 
 /** A second and an older master cannot count then, so that order is promised. */
@@ -33,6 +33,7 @@ export async function postgresStage(): Promise<Stage> {
     name: "postgres",
     storeUrl: pair.url(),
     servers: 3,
+    hasLedger: true,
     ports: [pair.primary.port, pair.standby.port],
     urlBy: ([a = 0, b = 0]) => `postgres://postgres@127.0.0.1:${a},127.0.0.1:${b}/postgres`,
     env,
@@ -102,8 +103,8 @@ async function lostGrants(site: Site, pair: TestPostgresPair, forMs: number): Pr
   await pause(forMs);
   await pair.primary.stop("kill");
   await pair.promote();
-  await refused(site);
-  await accept(site, "--old-primary-is-stopped");
+  // On a slow machine nothing may have been granted meanwhile.
+  await acceptUnlessProved(site, "--old-primary-is-stopped");
   await pair.rejoin();
   await site.issues();
   isOver();

@@ -21,6 +21,7 @@ export interface Stage extends AsyncDisposable {
   /** For commands, and for the judges. */
   readonly storeUrl: string;
   readonly servers: number;
+  readonly hasLedger: boolean;
   /** What a server reaches through ways that can be cut. */
   readonly ports: readonly number[];
   /** The URL by other ports, in the order of `ports`. */

@@ -4,8 +4,12 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as pause } from "node:timers/promises";
 import { COMMON } from "../tags.ts";
+import { until } from "../../src/fleet/until.ts";
 import { failDisk, mayTrace } from "../faults/disk.ts";
 import type { Stage, StoreFault } from "./site.ts";
+
+/** A server that is frozen may hold the lock. */
+const LOCK_MS = 60_000;
 
 /** For one server the disk is full, or fails. */
 function disk(how: "EIO" | "ENOSPC"): StoreFault {
@@ -25,6 +29,7 @@ export function sqliteStage(): Stage {
     name: "sqlite",
     storeUrl,
     servers: 2,
+    hasLedger: true,
     ports: [],
     urlBy: () => storeUrl,
     env: {},
@@ -41,8 +46,10 @@ export function sqliteStage(): Stage {
       // Somebody else's transaction, for shorter and longer than a server waits.
       locked: (site, dice) =>
         site.away("locked", async () => {
-          const database = new DatabaseSync(file, { timeout: 10_000 });
-          database.exec("BEGIN IMMEDIATE");
+          // Waiting for its turn would stop this process.
+          const database = new DatabaseSync(file, { timeout: 0 });
+          const isBegun = (): true => (database.exec("BEGIN IMMEDIATE"), true);
+          await until("the file is locked", isBegun, { withinMs: LOCK_MS, everyMs: 1 });
           await pause(dice.int(300, 3_000));
           database.exec("ROLLBACK");
           database.close();
