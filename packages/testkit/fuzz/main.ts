@@ -1,18 +1,20 @@
-// pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T] | --target T --input TEXT
+// pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T] [--write] | --target T --input TEXT
 import { parseArgs } from "node:util";
+import { writeProofRun } from "../src/proof/runs.ts";
 import { corpusOf } from "./corpus.ts";
 import { type FuzzResult, fuzz } from "./fuzz.ts";
 import { Heartbeat } from "./judge/watchdog.ts";
 import { PLANTED, type PlantedName } from "./planted.ts";
 import { TARGETS, type TargetName } from "./targets/index.ts";
 
-const USAGE = `Usage: pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T]
+const USAGE = `Usage: pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T] [--write]
        pnpm fuzz --target T --input TEXT
 
   --seconds N  how long each target is fuzzed (10)
   --inputs N   at most so many inputs each; 0: those that are kept only (no limit)
   --seed S     a text; what is drawn follows from it, whatever the time (by chance)
   --target T   one of ${Object.keys(TARGETS).join(", ")} (all)
+  --write      adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md
   --input TEXT sends one input, as a finding shows it
   --planted    plants a fault of each class into --target, and wants each to be found
   --hang-ms N  how long the event loop may stand still (20000)
@@ -31,6 +33,7 @@ function readArgs() {
         inputs: { type: "string" },
         seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
         target: { type: "string" },
+        write: { type: "boolean", default: false },
         input: { type: "string" },
         planted: { type: "boolean", default: false },
         "hang-ms": { type: "string", default: "20000" },
@@ -82,15 +85,24 @@ async function run(name: TargetName, planted?: PlantedName): Promise<FuzzResult>
 
 async function runAll(names: readonly TargetName[]): Promise<number> {
   let found = 0;
+  let sent = 0;
+  const startedAt = performance.now();
   for (const name of names) {
     const { inputs, perSecond, grownMb, rssMb, findings } = await run(name);
     for (const { at, input, fault } of findings) {
       console.log(`finding: ${name}, seed ${args.seed}, input ${at}: ${fault}\n  ${input}`);
     }
     found += findings.length;
+    sent += inputs;
     console.log(
       `${name}: inputs ${inputs}, ${Math.round(perSecond)}/s, grown ${grownMb.toFixed(1)} MB, rss ${Math.round(rssMb)} MB, findings ${findings.length}`,
     );
+  }
+  if (args.write) {
+    const of = args.target === undefined ? "" : ` --target ${args.target}`;
+    const line = `pnpm fuzz --seconds ${args.seconds} --seed ${args.seed}${of} --write`;
+    const seconds = (performance.now() - startedAt) / 1_000;
+    writeProofRun("fuzz", line, seconds, { inputs: sent, findings: found });
   }
   return found;
 }

@@ -18,6 +18,7 @@ const WAYS = {
   storm: "storms of real processes",
   test: "a test of our own",
   simulation: "`pnpm sim`",
+  fuzz: "`pnpm fuzz`",
   "not recorded": "nobody wrote it down",
 } as const;
 
