@@ -259,7 +259,13 @@ export async function runGenerated(args: readonly string[]): Promise<void> {
   console.log(`\nseed ${seed}, ${count} faults in ${seconds} s`);
   for (const [file, its] of Map.groupBy(judged, (one) => one.file)) console.log(scoreOf(file, its));
   console.log(scoreOf("all", judged));
-  if (write) writeProofRun("mutants", `pnpm mutants ${args.join(" ")}`, seconds, countedOf(judged));
+  if (write)
+    writeProofRun(
+      "mutants",
+      `pnpm mutants --generated ${args.join(" ")}`,
+      seconds,
+      countedOf(judged),
+    );
   const unexplained = files
     .filter(({ invariant }) => invariant !== undefined)
     .flatMap(({ file }) => judged.filter((one) => one.file === file && isOpen(one)));

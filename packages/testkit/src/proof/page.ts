@@ -58,7 +58,9 @@ function cut(text: string, mark: string): readonly [string, string] {
 export function runTable(runs: readonly ProofRun[]): string {
   const rows = runs.map(
     ({ line, date, commit, seconds, counted }) =>
-      `| \`${line}\` | ${date} | ${commit} | ${grouped(seconds)} | ${Object.entries(counted)
+      `| \`${line.replaceAll("|", "\\|")}\` | ${date} | ${commit} | ${grouped(seconds)} | ${Object.entries(
+        counted,
+      )
         .map(([name, count]) => `${grouped(count)} ${name}`)
         .join(", ")} |`,
   );
