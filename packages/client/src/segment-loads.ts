@@ -52,7 +52,14 @@ export class SegmentLoads {
       after,
       instance: worker.instance,
     };
-    return endpoints.allocate(this.#route, request, (answered) => this.#accept(answered));
+    return endpoints
+      .allocate(this.#route, request, (answered) => this.#accept(answered))
+      .catch((thrown: unknown) => {
+        const error = IdmintError.from(thrown);
+        // No caller of this SDK has written that field.
+        const isAfter = error.violations.some(({ field }) => field === "after");
+        throw isAfter ? lostBelow(this.#tag, after, error) : error;
+      });
   }
 
   /** An answer as a load. Throws a retryable error for one that may not be used; another server may know better. */
@@ -97,4 +104,14 @@ export class SegmentLoads {
       ordered,
     });
   }
+}
+
+/**
+ * This client was given ids that the store knows nothing of. What it holds of them is granted again to others, and lower ones
+ * would be out of order.
+ */
+function lostBelow(tag: string, after: bigint, cause: IdmintError): IdmintError {
+  const detail = `this client was given ids up to ${after}, and the store knows of none so high: it went back, and the gap of its accept was too small`;
+  const text = `tag "${tag}": ${detail}; raise the tag with: idmint tag advance ${tag} --floor ${after}`;
+  return new IdmintError("STORE_EPOCH_CHANGED", text, { metadata: { tag, detail }, cause });
 }

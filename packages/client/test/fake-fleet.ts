@@ -7,7 +7,7 @@ import {
   type ServerUnaryCall,
   status,
 } from "@grpc/grpc-js";
-import { CODE_OF_REASON, IdmintError } from "@idmint/core";
+import { CODE_OF_REASON, IdmintError, invalidField } from "@idmint/core";
 import {
   type AllocateSegmentRequest,
   type AllocateSegmentResponse,
@@ -220,7 +220,7 @@ export class FakeServer {
     if (tag.paused) throw new IdmintError("TAG_PAUSED", "paused", { metadata: { tag: name } });
     const epoch = this.staleEpoch ?? tag.epoch;
     const bound = tag.order === Order.PER_CLIENT ? after : 0n;
-    if (bound > tag.floor) throw new IdmintError("INVALID_ARGUMENT", "after is above the floor");
+    if (bound > tag.floor) throw invalidField("after", "is above the floor", "VALUE_OUT_OF_RANGE");
     const { base, to } = this.#carve(name, tag, epoch, count, bound);
     return {
       segments: [{ base, increment: 1, count: Number(to - base) + 1 }],

@@ -110,6 +110,31 @@ for (const order of ["UNORDERED", "PER_CLIENT"] as const) {
   });
 }
 
+test("who was given ids that the store knows nothing of is told so, issues none of them, and goes on above them", async () => {
+  const { store, client } = await stage();
+  const orders = store.tags.get("orders")!;
+  orders.order = Order.PER_CLIENT;
+  const tag = client.tag("orders");
+  await tag.take(5);
+  orders.floor = 2n;
+  const error = await refusal(tag.take(100));
+  expect([error.reason, error.code]).toEqual(["STORE_EPOCH_CHANGED", "FAILED_PRECONDITION"]);
+  expect(error.message).toMatch(/given ids up to \d+, and the store knows of none so high/);
+  const after = /idmint tag advance orders --floor (\d+)$/.exec(error.message)?.[1];
+  expect(thrown(() => tag.nextSync()).reason).toBe("STORE_EPOCH_CHANGED");
+  orders.floor = BigInt(after ?? "");
+  let next = 0n;
+  await until(() => {
+    try {
+      next = tag.nextSync();
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  expect(next).toBe(BigInt(after ?? "") + 1n);
+});
+
 test("an answer of long ago is refused, also when others were used in between", async () => {
   const { server, client } = await stage();
   const tag = client.tag("orders");

@@ -95,6 +95,8 @@ export class Checker {
   readonly #seen = new Map<string, Map<bigint, string>>();
   readonly #all = new Map<string, Place>();
   readonly #own = new Map<string, Place>();
+  /** SDKs, with a tag, that know of ids above its floor: see EXCLUDED. */
+  readonly #ahead = new Set<string>();
   #effects: Effect[] = [];
 
   constructor(queue: EventQueue, trace: Trace) {
@@ -116,6 +118,7 @@ export class Checker {
   got(begun: Begun, { segments, period }: Got): void {
     const { tag, asker } = begun;
     this.answered++;
+    this.#ahead.delete(`${asker.name} for ${tag}`);
     let highest = -1n;
     for (const { base, count, increment } of segments) {
       this.#trace.note(asker.name, `gets ${tag} ${period} ${base}+${count}`);
@@ -134,13 +137,22 @@ export class Checker {
 
   /** A call got no ids. Reasons that tell of a fault of idmint's own are none that a caller may see. */
   refused({ tag, asker }: Begun, reason: string): void {
+    const isLost = this.#log.wasUnseen || this.#log.wasUnheard;
+    const { order } = this.#promised.get(tag) ?? {};
+    if (reason === "STORE_EPOCH_CHANGED" && asker.isSdk && order === "PER_CLIENT" && isLost)
+      this.#ahead.add(`${asker.name} for ${tag}`);
     if (!isUnheardOf(reason)) return;
     // Two servers that were granted the same ids, as is excluded, show it to an SDK that asks both.
-    if (reason === "SEGMENT_INVALID" && (this.#log.wasUnseen || this.#log.wasUnheard)) {
+    if (reason === "SEGMENT_INVALID" && isLost) {
       this.excluded++;
       return;
     }
     this.violate(`${tag}: ${asker.name} was refused with ${reason}`);
+  }
+
+  /** Whether who was asked last for a tag ("p1#1 for orders") was refused for ids that only an SDK knows. */
+  isAhead(what: string): boolean {
+    return this.#ahead.has(what);
   }
 
   /** The answer to a change says by when it is in effect. Answers how to take it back. */
