@@ -20,19 +20,22 @@ const CHUNK_BYTES = 1_048_576;
 const MAX_LINE_BYTES = 4 * CHUNK_BYTES;
 const MAX_TEXT = 256;
 
+function readable<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unreadable";
+    throw invalidField("FILE", `names a file that cannot be read (${why}): ${file}`);
+  }
+}
+
 /** Calls `each` for every line of a file that is not empty, in order. The line is counted from 1. */
 export async function eachLine(
   file: string,
   signal: Pick<AbortSignal, "throwIfAborted">,
   each: (text: string, line: number) => void,
 ): Promise<void> {
-  let descriptor: number;
-  try {
-    descriptor = openSync(file, "r");
-  } catch (cause) {
-    const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unreadable";
-    throw invalidField("FILE", `names a file that cannot be read (${why}): ${file}`);
-  }
+  const descriptor = readable(file, () => openSync(file, "r"));
   try {
     const chunk = Buffer.alloc(CHUNK_BYTES);
     let rest = Buffer.alloc(0);
@@ -43,7 +46,8 @@ export async function eachLine(
       if (text !== "") each(text, line);
     };
     for (;;) {
-      const read = readSync(descriptor, chunk);
+      // A folder can be opened, and not be read.
+      const read = readable(file, () => readSync(descriptor, chunk));
       if (read === 0) break;
       const bytes = Buffer.concat([rest, chunk.subarray(0, read)]);
       let start = 0;
