@@ -80,7 +80,7 @@ export interface Refused {
 export function faultOfRefusal(of: DescMessage, { code, message, details }: Refused) {
   if (code === "INTERNAL" || code === "UNKNOWN") return `${code}: ${message}`;
   const text = faultOfText(message);
-  if (text !== undefined) return text;
+  if (text !== undefined) return `${code}: ${text}, details ${details?.length}`;
   if (details === undefined) return `${code} without details: ${message}`;
   const status = Status.decode(details);
   if (Codes[status.code as never] !== code && status.code !== Codes[code as keyof typeof Codes])
@@ -103,7 +103,8 @@ export function faultOfRefusal(of: DescMessage, { code, message, details }: Refu
 }
 
 function faultOfText(message: string): string | undefined {
-  if (message === "" || message.length > MAX_ERROR_TEXT) return `${message.length} letters of text`;
+  if (message === "" || message.length > MAX_ERROR_TEXT)
+    return `a text of ${message.length} letters`;
   return /^\s+at |\bat \w+ \(|TypeError|undefined is|SQLITE_|\.ts:\d/.test(message)
     ? `a text that tells of the code: ${message}`
     : undefined;

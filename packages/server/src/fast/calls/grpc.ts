@@ -32,12 +32,13 @@ export function isGrpc(contentType: string): boolean {
 
 const GRPC = "application/grpc";
 
-const OTHER = /[^ -$&-~]/u;
+/** A space at an end, too: values of HTTP/2 have none there, and peers drop those that do (RFC 9113, 8.2.1). */
+const OTHER = /[^ -$&-~]|^ | $/u;
 
 /** A `grpc-message`: what is no printable ASCII is percent-encoded, as UTF-8. */
 export function encodeMessage(text: string): string {
   if (!OTHER.test(text)) return text;
-  return text.replaceAll(/[^ -$&-~]+/gu, (part) => {
+  return text.replaceAll(/[^ -$&-~]+|^ | $/gu, (part) => {
     const bytes = [...Buffer.from(part, "utf8")];
     return bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
   });

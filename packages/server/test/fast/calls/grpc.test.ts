@@ -60,6 +60,8 @@ test("a message of any text is printable ASCII, and becomes the text again", () 
     }),
   );
   expect(encodeMessage("100 % of \n\u{1F600} \u{7f}")).toBe("100 %25 of %0A%F0%9F%98%80 %7F");
+  // A value of HTTP/2 neither begins nor ends with a space.
+  expect(encodeMessage(" a b ")).toBe("%20a b%20");
   // Half of a pair stands for nothing.
   expect(encodeMessage("\u{d800}")).toBe("%EF%BF%BD");
 });
