@@ -64,7 +64,9 @@ export function grouped(count: number): string {
 
 function commit(): string {
   const head = git("rev-parse", "--short=8", "HEAD");
-  return git("status", "--porcelain", "--untracked-files=no") === "" ? head : `${head}+`;
+  // What runs wrote before this one changes nothing of what it shows.
+  const changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs");
+  return changed === "" ? head : `${head}+`;
 }
 
 /** What git says; an empty text where it fails. */
