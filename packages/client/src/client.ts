@@ -123,7 +123,7 @@ export class BufferedIdClient implements IdClient {
   #makeContext(): TagContext<BufferedTag> {
     const { addresses, zone, rpcDeadlineMs, deadlineMs, maxAgeMs, worker } = this.#options;
     const { min, max, holdForMs, prefetchShare, maxWaiters } = this.#options;
-    const { clock, timers, quietTimers, wallClock, random, afterTurn } = this.#runtime;
+    const { clock, timers, quietTimers, wallClock, random, afterTurn, textMakers } = this.#runtime;
     const emit = (event: IdClientEvent): void => this.#emit(event);
     return {
       clock,
@@ -146,6 +146,7 @@ export class BufferedIdClient implements IdClient {
       buffer: { min, max, holdForMs, prefetchShare, maxWaiters },
       ports: { clock, timers, random, onEvent: emit },
       quietTimers,
+      textMakers,
       wallClock,
       worker,
     };

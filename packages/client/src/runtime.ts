@@ -1,6 +1,7 @@
 import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { type Clock, elapsedClock, type Random, type Timers, type TimeSources } from "@idmint/core";
+import { type LocalTextMakers, localTextMakers } from "./kinds/local-text-makers.ts";
 import { outside } from "./process/outside.ts";
 
 /** The outside world of a client, except for the servers. Tests bring their own. */
@@ -18,6 +19,8 @@ export interface Runtime {
   readonly afterTurn: (run: () => void) => void;
   /** Runs a function again and again; the answer stops it. */
   readonly every: (periodMs: number, run: () => void) => () => void;
+  /** What makes UUIDs and ObjectIds. */
+  readonly textMakers: () => LocalTextMakers;
   /** Number of this process. */
   readonly processId: () => number;
   /** Whether a V8 startup snapshot of this process is being built. */
@@ -79,6 +82,7 @@ export function nodeRuntime(
         clearInterval(timer);
       };
     },
+    textMakers: localTextMakers,
     processId: () => process.pid,
     isBuildingSnapshot,
     close() {

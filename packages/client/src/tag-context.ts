@@ -1,5 +1,6 @@
 import type { BufferOptions, BufferPorts, Clock, Timers } from "@idmint/core";
 import type { Endpoints } from "./servers/endpoints.ts";
+import type { LocalTextMakers } from "./kinds/local-text-makers.ts";
 import type { IdClientEvent } from "./events.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 
@@ -23,6 +24,8 @@ export interface TagContext<T = never> {
   readonly ports: Omit<BufferPorts<Receipt>, "load">;
   /** Timers that do not keep the process alive. */
   readonly quietTimers: Timers;
+  /** What makes ids that are text and are made here. */
+  readonly textMakers: () => LocalTextMakers;
   /** Milliseconds since 1970. May go back and jump. */
   readonly wallClock: () => number;
   readonly worker: ResolvedWorkerOptions;

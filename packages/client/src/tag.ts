@@ -207,6 +207,7 @@ export class BufferedTag implements IdTag {
   /** Drops what is held, and what is on its way: its age cannot be told any more. */
   expireAll(): void {
     this.#buffer.expireAll();
+    this.#source?.expire();
   }
 
   /**
@@ -312,16 +313,16 @@ export class BufferedTag implements IdTag {
   }
 
   /** The servers hand out no segments of this tag, and say why. Rejects when no worker id is free for it. */
-  async #learnKind(facts: KindFacts, cause: IdmintError): Promise<void> {
+  async #learnKind(facts: KindFacts, cause: IdmintError, sentAtMs: number): Promise<void> {
     const { name } = this;
     const { kind } = facts;
     if (this.#isDrained) return;
     if (this.#lastSource?.resume(facts) !== true) {
       const onDoubt = (): void => this.#forgetKind();
       const isWanted = (): boolean => !this.#isDrained;
-      const route = this.#route;
-      const request = { tag: name, facts, route, onDoubt, isWanted, before: this.#lastSource };
-      const source = await idSourceFor(request, this.#context);
+      const its = { tag: name, facts, sentAtMs, onDoubt, isWanted };
+      const more = { route: this.#route, before: this.#lastSource };
+      const source = await idSourceFor({ ...its, ...more }, this.#context);
       if (source === undefined) return;
       // Whoever still waits for ids of the kind of before goes on with the new one.
       void this.#lastSource?.close(notInMemory(name, kind));
@@ -358,6 +359,7 @@ export class BufferedTag implements IdTag {
   }
 
   async #loaded(request: LoadRequest): Promise<Load<Receipt>> {
+    const sentAtMs = this.#context.clock.now();
     try {
       this.#context.hold(this);
       const load = await this.#loads.load(request);
@@ -365,7 +367,7 @@ export class BufferedTag implements IdTag {
       this.#within = undefined;
       return load;
     } catch (thrown) {
-      this.#lastFailure = await this.#refused(IdmintError.from(thrown));
+      this.#lastFailure = await this.#refused(IdmintError.from(thrown), sentAtMs);
       this.#failedAtMs = this.#context.clock.now();
       if (isOfNoTag(this.#lastFailure)) this.#buffer.rest();
       throw this.#lastFailure;
@@ -375,11 +377,11 @@ export class BufferedTag implements IdTag {
   }
 
   /** Why there is no load, once what the refusal says of the tag's kind was made use of. */
-  async #refused(error: IdmintError): Promise<IdmintError> {
+  async #refused(error: IdmintError, sentAtMs: number): Promise<IdmintError> {
     const facts = kindFactsOf(error);
     if (facts === undefined) return error;
     try {
-      await this.#learnKind(facts, error);
+      await this.#learnKind(facts, error, sentAtMs);
       return error;
     } catch (thrown) {
       return IdmintError.from(thrown);

@@ -14,6 +14,7 @@ import type {
   RenewWorkerLeaseResponse,
 } from "@idmint/proto";
 import { FakeTime } from "@idmint/testkit";
+import { localTextMakers } from "../src/kinds/local-text-makers.ts";
 import type { Transport } from "../src/servers/channel.ts";
 import type { ServerList } from "../src/servers/servers-state.ts";
 import { BufferedIdClient, type ClientPorts } from "../src/client.ts";
@@ -177,6 +178,7 @@ export function fakeWorld(options: IdClientOptions, random: () => number = () =>
         tickers.add(run);
         return () => tickers.delete(run);
       },
+      textMakers: localTextMakers,
       processId: () => 1,
       isBuildingSnapshot: () => false,
       close: () => {},

@@ -20,13 +20,14 @@ export {
 } from "./errors.ts";
 export type { BufferEvent } from "./events.ts";
 export {
-  assertNoViolations,
-  countViolation,
   MAX_COUNT_AS_SEGMENTS,
   MAX_ID,
   MAX_SAFE_ID,
   MAX_SEGMENT_COUNT,
+  MAX_TEXT_AGE_MS,
   MAX_WAITERS,
+  assertNoViolations,
+  countViolation,
   principalViolation,
   tagNameViolation,
 } from "./limits.ts";
@@ -69,7 +70,7 @@ export { unguessableViolations } from "./unguessable/domain.ts";
 export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable/ids.ts";
 export type { DceDomain } from "./uuid/dce-state.ts";
 export { type DecodedUuid, decodeObjectId, decodeUuid } from "./uuid/decode.ts";
-export { ObjectIdMaker, UuidMaker } from "./uuid/makers.ts";
+export { ObjectIdMaker, type UuidLibrary, UuidMaker } from "./uuid/makers.ts";
 export type { HolderPorts, LeaseLeft } from "./worker/holder.ts";
 export {
   DEFAULT_RESERVE_AHEAD_MS,

@@ -10,6 +10,8 @@ export const MAX_SEGMENT_COUNT = 1_000_000_000;
 export const MAX_COUNT_AS_SEGMENTS = 10_000_000;
 /** Most calls that may wait for one tag, unless configured. */
 export const MAX_WAITERS = 10_000;
+/** How long an SDK makes ids that are text without asking a server whether the tag still issues. */
+export const MAX_TEXT_AGE_MS = 600_000;
 
 const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 

@@ -9,6 +9,7 @@ import {
 } from "@idmint/proto";
 import { segmentsOf } from "../../client/src/answers.ts";
 import type { Fleet } from "./fleet.ts";
+import { simKind } from "./kinds.ts";
 import { DEADLINES_MS, type Load } from "./load.ts";
 import { Session } from "./nodes/session.ts";
 import { callOnce, METHODS } from "./nodes/transport.ts";
@@ -51,10 +52,13 @@ export class PlainCaller {
     await this.#load.askServer(this.#world, to, tag, dice.pick(DEADLINES_MS));
   }
 
-  async #several(to: string, { name }: TagPlan): Promise<void> {
+  async #several(to: string, tag: TagPlan): Promise<void> {
+    const { name } = tag;
     const dice = this.#dice;
     const timeoutMs = dice.pick(DEADLINES_MS);
-    const request = { tag: name, count: dice.int(1, MOST_IDS), asList: dice.chance(0.3) };
+    // Ids that are written are none of a block.
+    const asList = dice.chance(0.3) || isWritten(tag);
+    const request = { tag: name, count: dice.int(1, MOST_IDS), asList };
     const asker = { name: this.#world.name, isSdk: false };
     await this.#load.call(this.#world, asker, name, timeoutMs, async () => {
       const message = GenerateIdsRequest.fromPartial(request);
@@ -126,10 +130,11 @@ export class PlainCaller {
     session.end();
   }
 
-  #request(session: Session, to: string, { name }: TagPlan): Promise<boolean> {
+  #request(session: Session, to: string, tag: TagPlan): Promise<boolean> {
     const dice = this.#dice;
     const timeoutMs = dice.pick(DEADLINES_MS);
-    const count = dice.chance(0.7) ? dice.int(0, 1) : dice.int(2, MOST_IDS);
+    const { name, kind } = tag;
+    const count = dice.chance(0.7) || kind === "coupons" ? dice.int(0, 1) : dice.int(2, MOST_IDS);
     const isTagLeft = dice.chance(0.5);
     const asker = { name: this.#world.name, isSdk: false };
     return this.#load.call(this.#world, asker, name, timeoutMs, async () => {
@@ -144,9 +149,12 @@ export class PlainCaller {
       ...segmentsOf(answer.segments, { tag, server: to }),
       ...answer.ids.map((id) => segmentOf(id, 1)),
     ];
-    const has = countOf(segments);
+    // Ids of periods come as text besides.
+    const texts = answer.period === "" ? answer.texts : [];
+    const isText = texts.length > 0;
+    const has = isText ? texts.length : countOf(segments);
     if (has !== count) this.#fleet.checker.violate(`${tag}: ${has} ids, not ${count}`);
-    return { segments, period: answer.period };
+    return { segments: isText ? [] : segments, texts, period: answer.period };
   }
 
   get #caller() {
@@ -158,6 +166,10 @@ export class PlainCaller {
       this.#world.after(ms, resolve);
     });
   }
+}
+
+function isWritten(tag: TagPlan): boolean {
+  return simKind(tag).isText || tag.kind === "coupons";
 }
 
 /** The first ids of a block. */

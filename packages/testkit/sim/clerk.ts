@@ -93,7 +93,7 @@ const page = ({ dice }: About): object => ({ pageSize: dice.int(1, 20) });
 
 const LOOKS_AT_SERVERS: readonly Look[] = [
   look("WorkerService/ListWorkers", ListWorkersRequest, ListWorkersResponse, () => ({
-    tag: "flake",
+    tag: "snowflake",
   })),
   look("NodeService/GetNodeStatus", GetNodeStatusRequest, GetNodeStatusResponse, () => ({})),
   look("NodeService/GetIssuing", GetIssuingRequest, GetIssuingResponse, () => ({})),

@@ -2,6 +2,7 @@ import { PlainCaller } from "./callers.ts";
 import { Clerk } from "./clerk.ts";
 import { befall } from "./faults.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
+import { simKind } from "./kinds.ts";
 import { Load } from "./load.ts";
 import { Operator } from "./operator.ts";
 import type { Plan, TagPlan } from "./plan.ts";
@@ -84,8 +85,10 @@ class History {
   async run(): Promise<Outcome> {
     const { checker, queue, trace } = this.#fleet;
     const plan = this.#plan;
-    for (const { name, order, ceiling, kind } of plan.tags) {
-      checker.promise(name, { order, ceiling, isGranted: kind !== "snowflake" });
+    for (const tag of plan.tags) {
+      const { name, order, ceiling, kind } = tag;
+      const { isGranted, isLeased } = simKind(tag);
+      checker.promise(name, { order, ceiling, isGranted, isLeased, isPlain: kind === "segment" });
     }
     for (let at = 0; at < plan.servers; at++) this.#fleet.startServer(at);
     void this.#operator.begin();
@@ -233,13 +236,16 @@ class History {
     return all.some((world) => world.name === name && !world.isDead);
   }
 
-  #isUsedUp({ name, kind }: TagPlan): boolean {
+  #isUsedUp(tag: TagPlan): boolean {
     // Whoever made ids of an hour ahead waits for that hour. After an accept the floor lies minutes ahead: a holder that leases its
     // worker id anew a few times, since answers get lost, has reserved all that it may until the clock is there.
     const isAhead =
       this.#plan.faults.some(({ kind }) => kind.endsWith("clock set")) ||
       this.#fleet.site.database.incarnation !== FIRST_HISTORY;
-    if (kind === "snowflake") return isAhead || this.#operator.isLost(name);
+    const { name } = tag;
+    const { isLeased, isGranted } = simKind(tag);
+    if (isLeased) return isAhead || this.#operator.isLost(name);
+    if (!isGranted) return this.#operator.isLost(name);
     const row = this.#fleet.site.database.rows.get(name);
     if (row === undefined || row.floor >= row.ceiling - 1_000n) return true;
     return this.#operator.isLost(name);

@@ -1,8 +1,9 @@
-import { countOf, IdmintError, type Segment, segmentOf } from "@idmint/core";
+import { countOf, IdmintError, idsOf, type Segment, segmentOf } from "@idmint/core";
 import { GenerateIdRequest, GenerateIdResponse } from "@idmint/proto";
 import type { IdTag } from "../../client/src/api.ts";
 import { type Asker, type Got, isUnheardOf } from "./check/checker.ts";
 import type { Fleet } from "./fleet.ts";
+import { simKind } from "./kinds.ts";
 import type { TagPlan } from "./plan.ts";
 import { Dice } from "./world/random.ts";
 import type { SimSdk } from "./nodes/sdk.ts";
@@ -87,9 +88,34 @@ export class Load {
     const caller = { rpc: this.#fleet.rpc, world };
     return this.call(world, asker, name, deadlineMs, async () => {
       const request = { tag: name, name: "" };
-      const { id, period } = await callOnce(caller, to, GENERATE_ID, request, deadlineMs);
-      return { segments: [segmentOf(id, 1)], period };
+      const { id, text, period } = await callOnce(caller, to, GENERATE_ID, request, deadlineMs);
+      return period === "" && text !== ""
+        ? { segments: [], texts: [text], period }
+        : { segments: [segmentOf(id, 1)], period };
     });
+  }
+
+  /** The numbers that were granted, where they can be told from what a caller got. */
+  #read(name: string, got: Got): Got {
+    const plan = this.#fleet.plan.tags.find((tag) => tag.name === name);
+    if (plan === undefined) return got;
+    const { numberOf, isId, isText } = simKind(plan);
+    const { checker } = this.#fleet;
+    const { segments, texts = [], period } = got;
+    const hasNumbers = segments.length > 0;
+    if (isText === hasNumbers) checker.violate(`${name}: ${texts.length} ids are text`);
+    if (numberOf === undefined) {
+      const wrong = texts.find((text) => isId?.(plan, text) !== true);
+      if (wrong !== undefined) checker.violate(`${name}: "${wrong}" is no id of it`);
+      return got;
+    }
+    const ids = isText ? texts : [...idsOf(segments)].map(String);
+    const numbers = ids.flatMap((id) => {
+      const number = numberOf(plan, id);
+      if (number === undefined) checker.violate(`${name}: "${id}" is no id of it`);
+      return number === undefined ? [] : [segmentOf(number, 1)];
+    });
+    return { segments: numbers, period };
   }
 
   #loop(world: World, dice: Dice, ask: () => Promise<unknown>): void {
@@ -118,7 +144,7 @@ export class Load {
       const got = await ask();
       // Nobody has what a process got that is dead.
       if (world.isDead) return false;
-      checker.got(begun, got);
+      checker.got(begun, this.#read(tag, got));
       return true;
     } catch (thrown) {
       if (world.isDead) return false;
@@ -139,8 +165,11 @@ export class Load {
   }
 }
 
-async function oneOf({ kind }: TagPlan, tag: IdTag, deadlineMs: number): Promise<Got> {
-  if (kind !== "daily") return { segments: only(await tag.next({ deadlineMs })), period: "" };
+async function oneOf(plan: TagPlan, tag: IdTag, deadlineMs: number): Promise<Got> {
+  if (simKind(plan).isText) {
+    return { segments: [], texts: [await tag.nextString({ deadlineMs })], period: "" };
+  }
+  if (plan.kind !== "daily") return { segments: only(await tag.next({ deadlineMs })), period: "" };
   const { id, period } = await tag.nextPeriodId({ deadlineMs });
   return { segments: only(id), period };
 }

@@ -9,10 +9,8 @@ import {
   DeleteTagResponse,
   DrainNodeRequest,
   DrainNodeResponse,
-  Order,
   PauseTagRequest,
   PauseTagResponse,
-  PeriodUnit,
   ResumeIssuingRequest,
   ResumeIssuingResponse,
   ResumeTagRequest,
@@ -26,6 +24,7 @@ import {
   UpdateTagResponse,
 } from "@idmint/proto";
 import type { Fleet } from "./fleet.ts";
+import { protoOf, simKind } from "./kinds.ts";
 import type { Action, TagPlan } from "./plan.ts";
 import { callOnce, method, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
@@ -143,7 +142,7 @@ export class Operator {
   async #make(plan: TagPlan): Promise<void> {
     const request = { tag: protoOf(plan), validateOnly: false };
     const refused = await this.#until(CREATE, request, KNOWN);
-    if (refused === "INVALID_ARGUMENT" && (plan.ceiling < GAP || plan.kind === "snowflake"))
+    if (refused === "INVALID_ARGUMENT" && (plan.ceiling < GAP || simKind(plan).isLeased))
       this.#lost.add(plan.name);
   }
 
@@ -189,9 +188,7 @@ export class Operator {
     const { checker, site } = this.#fleet;
     const plan = this.#plans.get(name);
     const floor = (site.database.rows.get(name)?.floor ?? 0n) + 500n;
-    // Floors of periods are of the present one only, and those of snowflakes are times.
-    if (plan === undefined || floor >= plan.ceiling) return;
-    if (plan.kind === "daily" || plan.kind === "snowflake") return;
+    if (plan === undefined || floor >= plan.ceiling || !simKind(plan).hasFloor) return;
     const request = AdvanceTagRequest.fromPartial({ name, floor });
     const { answer, when } = await this.#once(ADVANCE, request);
     const { atMs, era } = when(answer.effectiveTime);
@@ -363,27 +360,4 @@ export class Operator {
     }
     this.#isAccepting = false;
   }
-}
-
-function protoOf({ name, kind, order, ceiling, min, max, ...more }: TagPlan): Tag {
-  const segment = {
-    start: 1n,
-    min,
-    max,
-    holdFor: durationOf(more.holdForMs),
-    maxAge: durationOf(more.maxAgeMs),
-  };
-  const sequence = kind === "daily" ? { period: PeriodUnit.DAY, timeZone: "UTC" } : {};
-  if (kind === "snowflake") {
-    return Tag.fromPartial({ name, kind: { $case: "snowflake", value: {} } });
-  }
-  return Tag.fromPartial({
-    name,
-    order: Order[order],
-    ceiling,
-    kind:
-      kind === "segment"
-        ? { $case: "segment", value: segment }
-        : { $case: "sequence", value: sequence },
-  });
 }

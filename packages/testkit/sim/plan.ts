@@ -1,16 +1,19 @@
 import type { Order } from "./check/checker.ts";
+import type { SimKindName } from "./kind-names.ts";
 import { FAULT_KINDS, type FaultKind } from "./fault-kinds.ts";
 import { Dice } from "./world/random.ts";
 
 export interface TagPlan {
   readonly name: string;
-  readonly kind: "segment" | "sequence" | "daily" | "snowflake";
+  readonly kind: SimKindName;
   readonly order: Order;
   readonly min: number;
   readonly max: number;
   readonly maxAgeMs: number;
   readonly holdForMs: number;
   readonly ceiling: bigint;
+  /** From 0 to 1: which of the variants of its kind. */
+  readonly size: number;
 }
 
 export interface Fault {
@@ -55,7 +58,16 @@ export interface Plan {
 /** Histories that are as long again, with more of everything. */
 const LONG_SHARE = 0.1;
 const BIG = 2n ** 62n;
-const FLAKE = { kind: "snowflake", ceiling: 2n ** 63n - 1n } as const;
+/** Kinds that some histories have a tag of besides, and how far their ids go. */
+const MORE: readonly (readonly [SimKindName, bigint])[] = [
+  ["snowflake", 2n ** 63n - 1n],
+  ["serial", 2n ** 63n - 1n],
+  ["uuid", 0n],
+  ["object_id", 0n],
+  ["invoice", 10n ** 12n - 1n],
+  ["coupons", 10n ** 8n - 1n],
+];
+const MORE_SHARE = 0.22;
 
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
@@ -104,6 +116,7 @@ function tagsOf(dice: Dice): readonly TagPlan[] {
       maxAgeMs: dice.int(2, 20) * 1_000,
       holdForMs: dice.int(1, 10) * 1_000,
       ceiling: dice.chance(0.1) ? 3_000n : BIG,
+      size: dice.next(),
     };
   };
   const counted = (name: string, kind: "sequence" | "daily"): TagPlan => ({
@@ -116,6 +129,10 @@ function tagsOf(dice: Dice): readonly TagPlan[] {
     segment("rising", "PER_CLIENT"),
     counted("strict", "sequence"),
     ...(dice.chance(0.5) ? [counted("daily", "daily")] : []),
-    ...(dice.chance(0.5) ? [{ ...segment("flake", "UNORDERED"), ...FLAKE }] : []),
+    ...MORE.filter(() => dice.chance(MORE_SHARE)).map(([kind, ceiling]) => ({
+      ...segment(kind, "UNORDERED"),
+      kind,
+      ceiling,
+    })),
   ];
 }

@@ -1,3 +1,4 @@
+import { UnguessableIds, UuidMaker } from "@idmint/core";
 import { CallStream } from "../../server/src/doors/call-stream.ts";
 import { IdService } from "../../server/src/service/issue/ids.ts";
 import { Ledger } from "../../server/src/service/ledger.ts";
@@ -62,5 +63,41 @@ export const PLANTED_API: Readonly<Record<string, PlantedFault>> = {
           ),
       };
     },
+  },
+  "a UUID made twice": {
+    about: "a process whose randomness and time come again",
+    noticed: /got [0-9a-f-]{36}, which/,
+    plant: () => {
+      let last: string | undefined;
+      let made = 0;
+      return {
+        patch: () =>
+          wrapped(
+            UuidMaker.prototype,
+            "next",
+            (next) =>
+              function again(this: UuidMaker, kind, name) {
+                if (last !== undefined && ++made % EACH === 0) return last;
+                last = next.call(this, kind, name);
+                return last;
+              },
+          ),
+      };
+    },
+  },
+  "two numbers become one id": {
+    about: "a key that hides two numbers behind one id",
+    noticed: /coupons: .* had got|never granted/,
+    plant: () => ({
+      patch: () =>
+        wrapped(
+          UnguessableIds.prototype,
+          "hide",
+          (hide) =>
+            function blunt(this: UnguessableIds, number, keyId) {
+              return hide.call(this, number | 1n, keyId);
+            },
+        ),
+    }),
   },
 };

@@ -27,6 +27,8 @@ export interface IdSource {
   resume(facts: KindFacts): boolean;
   /** The tag may have other settings now. */
   forget(): void;
+  /** What was learned of the tag may be older than it seems. */
+  expire(): void;
   /** Refuses everything with this error, for good, and gives back what is leased. */
   close(error: IdmintError): Promise<void>;
 }
@@ -50,6 +52,8 @@ export interface IdSourceRequest {
   readonly before: IdSource | undefined;
   /** The way of its loads through the servers. */
   readonly route: Route;
+  /** When the request was sent that the servers answered so, by the client's clock. */
+  readonly sentAtMs: number;
   /** Called when the tag may have other settings now. */
   readonly onDoubt: () => void;
   /** Asked after a wait. */

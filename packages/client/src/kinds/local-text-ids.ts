@@ -1,8 +1,12 @@
-import type { Clock, IdmintError, Segment } from "@idmint/core";
+import { type Clock, type IdmintError, notWarm, type Segment } from "@idmint/core";
 import type { PeriodId } from "../api.ts";
 import { Idleness } from "../idleness.ts";
+import type { Confirmation } from "./confirmation.ts";
 import type { IdSource } from "./id-source.ts";
-import { hasNoPeriods, idsAreText } from "./refusals.ts";
+import { hasNoPeriods, idsAreText, notInMemory } from "./refusals.ts";
+
+/** How long a synchronous caller should wait before it tries again, in milliseconds. */
+const COLD_RETRY_MS = 50;
 
 /** A tag whose ids are text that is made here. */
 interface TextTag {
@@ -10,6 +14,7 @@ interface TextTag {
   readonly kind: string;
   /** Throws INVALID_ARGUMENT for a name that no id is made from. */
   readonly next: (name: string | undefined) => string;
+  readonly confirmation: Confirmation;
 }
 
 /** The ids of a tag that are text: made here, without a server. */
@@ -17,13 +22,15 @@ export class LocalTextIds implements IdSource {
   readonly kind: string;
   readonly #tag: string;
   readonly #make: TextTag["next"];
+  readonly #confirmation: Confirmation;
   readonly #idleness: Idleness;
   #closed: IdmintError | undefined;
 
-  constructor({ tag, kind, next }: TextTag, clock: Clock) {
+  constructor({ tag, kind, next, confirmation }: TextTag, clock: Clock) {
     this.kind = kind;
     this.#tag = tag;
     this.#make = next;
+    this.#confirmation = confirmation;
     this.#idleness = new Idleness(clock);
   }
 
@@ -33,6 +40,10 @@ export class LocalTextIds implements IdSource {
 
   nextTextSync(): string {
     this.#idleness.keep();
+    if (this.#closed === undefined && this.#confirmation.isOver) {
+      this.#confirmation.doubt();
+      throw notWarm(this.#tag, COLD_RETRY_MS);
+    }
     return this.#next(undefined);
   }
 
@@ -70,6 +81,7 @@ export class LocalTextIds implements IdSource {
   }
 
   idleMs(): number {
+    this.#confirmation.keep();
     return this.#idleness.measure();
   }
 
@@ -81,12 +93,21 @@ export class LocalTextIds implements IdSource {
     // Nothing is held.
   }
 
+  expire(): void {
+    this.#confirmation.expire();
+  }
+
   async close(error: IdmintError): Promise<void> {
     this.#closed = error;
   }
 
   #next(name: string | undefined): string {
     if (this.#closed !== undefined) throw this.#closed;
+    if (this.#confirmation.isOver) {
+      this.#confirmation.doubt();
+      // The call goes on with what servers say now.
+      throw notInMemory(this.#tag, this.kind);
+    }
     this.#idleness.use();
     return this.#make(name);
   }

@@ -7,7 +7,8 @@ import * as library from "uuid";
 
 const ports = { random: (count: number) => randomBytes(count), now: Date.now };
 
-interface LocalTextMakers {
+/** What makes ids that are text and are made here. */
+export interface LocalTextMakers {
   readonly uuid: UuidMaker;
   readonly objectId: ObjectIdMaker;
 }

@@ -101,6 +101,10 @@ export class ServedIds implements IdSource {
     // Nothing is held, and waiting calls still get their answers.
   }
 
+  expire(): void {
+    // Every id is asked for.
+  }
+
   async close(error: IdmintError): Promise<void> {
     this.#uncached.close(error);
   }

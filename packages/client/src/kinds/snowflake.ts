@@ -160,6 +160,10 @@ class SnowflakeIds implements IdSource {
     void this.close(new IdmintError("WRONG_KIND", text, { metadata: { tag: this.#tag } }));
   }
 
+  expire(): void {
+    // What it may make is bounded by what was reserved for it.
+  }
+
   close(error: IdmintError): Promise<void> {
     return this.#source.close(error);
   }

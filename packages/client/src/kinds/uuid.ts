@@ -1,8 +1,8 @@
 import { invalidField } from "@idmint/core";
+import { Confirmation } from "./confirmation.ts";
 import type { UuidKind } from "@idmint/core/kinds";
 import type { IdSource, KindFacts, IdSourceRequest } from "./id-source.ts";
 import type { TagContext } from "../tag-context.ts";
-import { localTextMakers } from "./local-text-makers.ts";
 import { hasNoNames } from "./refusals.ts";
 import { LocalTextIds } from "./local-text-ids.ts";
 
@@ -11,17 +11,17 @@ const MAX_NAME_BYTES = 4_096;
 const PLAIN_VERSIONS = [1, 4, 6, 7] as const;
 
 /** The ids of a tag of kind uuid. */
-export function uuids(
-  { tag, facts }: IdSourceRequest,
-  { clock }: TagContext,
-): IdSource | "unknown" {
+export function uuids(request: IdSourceRequest, context: TagContext): IdSource | "unknown" {
+  const { tag, facts } = request;
+  const { textMakers } = context;
   const settings = settingsOf(facts);
   if (settings === undefined) return "unknown";
   const next = (name: string | undefined): string => {
     assertName(tag, settings, name);
-    return localTextMakers().uuid.next(settings, name);
+    return textMakers().uuid.next(settings, name);
   };
-  return new LocalTextIds({ tag, kind: "uuid", next }, clock);
+  const confirmation = new Confirmation(request, context);
+  return new LocalTextIds({ tag, kind: "uuid", next, confirmation }, context.clock);
 }
 
 /** Undefined for settings that this SDK does not know. */

@@ -1,7 +1,7 @@
-import { decodeObjectId, decodeUuid } from "@idmint/core";
+import { decodeObjectId, decodeUuid, IdmintError } from "@idmint/core";
 import { expect, test } from "vitest";
 import { createTestIdClient } from "../../src/testing.ts";
-import { type FakeWorld, fakeWorld } from "../fake-transport.ts";
+import { type FakeWorld, fakeWorld, settle } from "../fake-transport.ts";
 import { reasonOf, refusal, thrown } from "../support.ts";
 import { answerFrom, idsFrom, learn, onlyOne } from "./uncached-support.ts";
 
@@ -56,6 +56,63 @@ test("ids that are text are had as text only", async () => {
   expect(error.violations.map(({ field }) => field)).toEqual(["name"]);
   await client.close();
   expect(await reasonOf(tag.nextString())).toBe("CLIENT_CLOSED");
+});
+
+const TEN_MINUTES_MS = 600_000;
+
+/** A world in which a UUID was made, and then nothing was heard for so long. */
+async function silentWorld(forMs: number): Promise<FakeWorld> {
+  const world = await madeWorld("uuid", { version: "4" });
+  await world.first;
+  world.time.advance(forMs);
+  return world;
+}
+
+test("UUIDs are made here for ten minutes, and then servers are asked whether the tag still issues", async () => {
+  const world = await silentWorld(TEN_MINUTES_MS - 1);
+  const tag = world.client.tag("t");
+  expect(decodeUuid(await tag.nextString())?.version).toBe(4);
+  world.time.advance(1);
+  expect(thrown(() => tag.nextStringSync()).reason).toBe("SEGMENT_NOT_READY");
+  const asked = tag.nextString();
+  await learn(world, "uuid", { ...TEXT, version: "4" });
+  expect(decodeUuid(await asked)?.version).toBe(4);
+  expect(decodeUuid(tag.nextStringSync())?.version).toBe(4);
+});
+
+test("servers are asked in good time, and nobody waits for that", async () => {
+  const world = await silentWorld(TEN_MINUTES_MS / 2);
+  const tag = world.client.tag("t");
+  tag.nextStringSync();
+  world.tick();
+  await learn(world, "uuid", { ...TEXT, version: "4" });
+  world.time.advance(TEN_MINUTES_MS - 1);
+  expect(decodeUuid(tag.nextStringSync())?.version).toBe(4);
+});
+
+test("no UUID is made any more once a server refuses the tag", async () => {
+  const world = await silentWorld(TEN_MINUTES_MS / 2);
+  const tag = world.client.tag("t");
+  tag.nextStringSync();
+  world.tick();
+  const isPaused = async (): Promise<void> => {
+    await settle();
+    expect(world.transport.pending.length).toBe(1);
+    world.transport.pending.shift()?.fail(new IdmintError("TAG_PAUSED", "it is paused"));
+    await settle();
+  };
+  await isPaused();
+  const refused = reasonOf(tag.nextString());
+  await isPaused();
+  expect(await refused).toBe("TAG_PAUSED");
+});
+
+test("a clock that leapt makes UUIDs wait for a server", async () => {
+  const world = await silentWorld(0);
+  world.leap();
+  const asked = world.client.tag("t").nextString();
+  await learn(world, "uuid", { ...TEXT, version: "4" });
+  expect(decodeUuid(await asked)?.version).toBe(4);
 });
 
 test("texts of a format come from the servers, one request for all calls that come together", async () => {

@@ -1,3 +1,4 @@
+import { MAX_TEXT_AGE_MS } from "../limits.ts";
 import { oneOf } from "./row.ts";
 import { settling } from "./settling.ts";
 import type { FieldsOf, KindSpec } from "./spec.ts";
@@ -50,6 +51,6 @@ export const OBJECT_ID: KindSpec<"object_id", ObjectIdDraft, ObjectIdKind> = {
     read: (json) => ({ kind: "object_id", variant: oneOf(json["variant"], VARIANTS) }),
   },
   countedIn: () => "nothing",
-  memoryMs: () => 0,
+  memoryMs: () => MAX_TEXT_AGE_MS,
   mayFollow: () => undefined,
 };

@@ -1,5 +1,6 @@
 import type { DceDomain } from "../uuid/dce-state.ts";
 import { namespaceOf } from "../uuid/decode.ts";
+import { MAX_TEXT_AGE_MS } from "../limits.ts";
 import { integerFrom, oneOf, textFrom } from "./row.ts";
 import { type Settling, settling } from "./settling.ts";
 import type { FieldsOf, Json, KindContext, KindSpec } from "./spec.ts";
@@ -144,6 +145,6 @@ export const UUID: KindSpec<"uuid", UuidDraft, UuidKind> = {
   draftOf: (settings) => settings,
   row: { write, read },
   countedIn: () => "nothing",
-  memoryMs: () => 0,
+  memoryMs: () => MAX_TEXT_AGE_MS,
   mayFollow: () => undefined,
 };

@@ -28,6 +28,7 @@ export function createAccess(
   }: Omit<AccessPorts, "kept"> & {
     readonly storeTimeoutMs: number;
     readonly leaseFile: LeaseFile | undefined;
+    readonly randomBytes: (count: number) => Uint8Array;
   },
 ): AccessParts {
   const { nodeMaxOffline, pollIntervalMs: intervalMs } = config;

@@ -173,7 +173,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const poll = createPoll(config, { ...polled, saved, memory, system });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { redis, ticketDatabases } = external;
-  const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });
+  const { access, ...callers } = createAccess(config, { ...common, ...system, leaseFile, saved });
   const its = { poll, directory, clocks, presence, drain, nodes, admission, access, redis };
   const node = createNode(config, { ...common, ...its, ticketDatabases, nodeId, wallClock });
   const ids = createIds(config, { directory, counters, ledger, randomToken });

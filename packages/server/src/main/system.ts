@@ -1,6 +1,7 @@
-import { randomFillSync } from "node:crypto";
-import { totalmem, uptime } from "node:os";
+import { randomBytes, randomFillSync } from "node:crypto";
+import { hostname, totalmem, uptime } from "node:os";
 import { elapsedClock } from "@idmint/core";
+import * as uuids from "uuid";
 import type { System } from "../service/system.ts";
 import { runFor } from "../service/trace.ts";
 import { nodeTimers } from "../timers.ts";
@@ -35,8 +36,11 @@ export const realSystem: System = {
   },
   idleMs: () => performance.eventLoopUtilization().idle,
   random: Math.random,
+  randomBytes: (count) => randomBytes(count),
   randomToken,
   wallClock: Date.now,
+  uuids,
+  process: { hostname: hostname(), pid: process.pid },
 };
 
 /** The memory that this process may have, of its machine or of its container. */

@@ -1,18 +1,16 @@
-import { createHash, randomBytes } from "node:crypto";
-import { hostname } from "node:os";
+import { createHash } from "node:crypto";
 import { ObjectIdMaker, UuidMaker } from "@idmint/core";
-import * as library from "uuid";
 import type { Config } from "../config/table.ts";
 import type { TextMakers } from "../service/kinds/text-source.ts";
 import type { TextPorts } from "../service/issue/tag-text.ts";
 import type { System } from "../service/system.ts";
 
 /** Makes what issues the ids of kinds uuid and object_id in this process. */
-export function createTextMakers({ wallClock }: System): TextMakers {
-  const ports = { random: (count: number) => randomBytes(count), now: wallClock };
-  const machine = createHash("sha256").update(hostname()).digest();
+export function createTextMakers({ wallClock, randomBytes, uuids, process }: System): TextMakers {
+  const ports = { random: randomBytes, now: wallClock };
+  const machine = createHash("sha256").update(process.hostname).digest();
   return {
-    uuid: new UuidMaker(library, ports),
+    uuid: new UuidMaker(uuids, ports),
     objectId: new ObjectIdMaker(ports, machine, process.pid),
   };
 }

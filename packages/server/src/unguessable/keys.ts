@@ -36,7 +36,7 @@ export function readKeys(files: ReadonlyMap<number, string>): ReadonlyMap<number
 }
 
 /** A key of 16, 24 or 32 bytes. */
-function keyOf(key: Uint8Array): UnguessableKey {
+export function keyOf(key: Uint8Array): UnguessableKey {
   const own = Uint8Array.from(key);
   return {
     permutationOf: (tag) => {

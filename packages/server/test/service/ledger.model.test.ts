@@ -8,6 +8,7 @@ import { allowAll } from "../../src/api/api.ts";
 import { draining } from "../../src/api/draining.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { createServices, type Services } from "../../src/main/services.ts";
+import { realSystem } from "../../src/main/system.ts";
 import type { Patience } from "../../src/service/call.ts";
 
 const TAG = "t";
@@ -51,6 +52,7 @@ class Server {
     const { time } = world;
     const config = loadConfig({ defaults: { instance: name, "ledger.max_rows": "1000" } });
     const system = {
+      ...realSystem,
       clock: time,
       timers: time,
       afterTurn: (run: () => void) => queueMicrotask(run),

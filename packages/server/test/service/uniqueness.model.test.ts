@@ -8,6 +8,7 @@ import { allowAll } from "../../src/api/api.ts";
 import { draining } from "../../src/api/draining.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { createServices, type Services } from "../../src/main/services.ts";
+import { realSystem } from "../../src/main/system.ts";
 import type { Patience } from "../../src/service/call.ts";
 
 /**
@@ -102,6 +103,7 @@ class World {
       },
     };
     const system = {
+      ...realSystem,
       clock: time,
       timers: time,
       afterTurn: (run: () => void) => queueMicrotask(run),

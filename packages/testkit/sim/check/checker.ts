@@ -16,6 +16,10 @@ export interface Promised {
   readonly ceiling: bigint;
   /** Whether the store has to have granted each id. */
   readonly isGranted: boolean;
+  /** Whether an id hangs on a worker id that is leased. */
+  readonly isLeased: boolean;
+  /** Whether callers get the numbers that were granted, as numbers. */
+  readonly isPlain: boolean;
 }
 
 /** Who asks. A program with the SDK is one for as long as it lives. */
@@ -38,6 +42,8 @@ export interface Begun {
 /** Ids that somebody got. */
 export interface Got {
   readonly segments: readonly Segment[];
+  /** Ids that are text, and no numbers behind it. */
+  readonly texts?: readonly string[];
   /** First day of the period; empty for tags without. */
   readonly period: string;
 }
@@ -93,6 +99,7 @@ export class Checker {
   readonly #trace: Trace;
   readonly #promised = new Map<string, Promised>();
   readonly #seen = new Map<string, Map<bigint, string>>();
+  readonly #texts = new Map<string, string>();
   readonly #all = new Map<string, Place>();
   readonly #own = new Map<string, Place>();
   /** SDKs, with a tag, that know of ids above its floor: see EXCLUDED. */
@@ -115,7 +122,7 @@ export class Checker {
     return { tag, asker, atMs: this.#queue.now, all, own };
   }
 
-  got(begun: Begun, { segments, period }: Got): void {
+  got(begun: Begun, { segments, texts = [], period }: Got): void {
     const { tag, asker } = begun;
     this.answered++;
     this.#ahead.delete(`${asker.name} for ${tag}`);
@@ -129,7 +136,13 @@ export class Checker {
         if (id > highest) highest = id;
       }
     }
-    if (highest >= 0n && period === "") this.#holders.add({ tag, id: highest, who: asker.name });
+    for (const text of texts) {
+      this.#trace.note(asker.name, `gets ${tag} ${text}`);
+      this.ids++;
+      this.#judgeText(begun, text);
+    }
+    if (highest >= 0n && period === "" && this.#promised.get(tag)?.isPlain === true)
+      this.#holders.add({ tag, id: highest, who: asker.name });
     const place = { period, id: highest };
     raise(this.#all, tag, place);
     raise(this.#own, `${asker.name} ${tag}`, place);
@@ -227,6 +240,17 @@ export class Checker {
     this.#judgeEffects(begun, id);
   }
 
+  #judgeText(begun: Begun, text: string): void {
+    const { tag, asker } = begun;
+    const before = this.#texts.get(`${tag} ${text}`);
+    this.#texts.set(`${tag} ${text}`, asker.name);
+    const isExcluded = this.#promised.get(tag)?.isLeased === true && this.#log.wasUnseen;
+    if (before !== undefined && isExcluded) this.excluded++;
+    else if (before !== undefined)
+      this.violate(`${tag}: ${asker.name} got ${text}, which ${before} had got`);
+    this.#judgeEffects(begun, undefined);
+  }
+
   #judgeUnique({ tag, asker }: Begun, period: string, id: bigint): void {
     const key = `${tag} ${period}`;
     let seen = this.#seen.get(key);
@@ -237,22 +261,25 @@ export class Checker {
       return;
     }
     const remembers = asker.isSdk && before === asker.name;
-    const isLease = this.#promised.get(tag)?.isGranted === false;
+    const isLease = this.#promised.get(tag)?.isLeased === true;
     const isExcluded = isLease ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
     if (!remembers && isExcluded) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }
 
-  #judgeEffects({ tag, asker, atMs }: Begun, id: bigint): void {
+  /** Undefined: the id is no number, and above no floor. */
+  #judgeEffects({ tag, asker, atMs }: Begun, id: bigint | undefined): void {
     for (const effect of this.#effects) {
       if (effect.tag !== tag || atMs <= effect.atMs) continue;
       const { floor, endedAtMs } = effect;
       if (floor === undefined && this.#queue.now >= endedAtMs) continue;
       this.judged++;
-      if (floor !== undefined && id > floor) continue;
+      if (floor !== undefined && (id === undefined || id > floor)) continue;
       const what = floor === undefined ? "a stop" : `an advance to ${floor}`;
       const since = effect.atMs.toFixed(0);
-      this.violate(`${tag}: ${asker.name} got ${id}, though ${what} was in effect at ${since}`);
+      this.violate(
+        `${tag}: ${asker.name} got ${id ?? "a text"}, though ${what} was in effect at ${since}`,
+      );
     }
   }
 }

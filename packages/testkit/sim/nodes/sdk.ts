@@ -3,6 +3,7 @@ import { BufferedIdClient, type ClientPorts } from "../../../client/src/client.t
 import type { IdClientOptions } from "../../../client/src/options.ts";
 import type { Transport } from "../../../client/src/servers/channel.ts";
 import type { Rpc } from "../world/rpc.ts";
+import { textMakersOf } from "./text-makers.ts";
 import { simTransport } from "./transport.ts";
 import type { World } from "../world/world.ts";
 
@@ -47,6 +48,7 @@ export class SimSdk {
 
 function runtimeOf(world: World): ClientPorts["runtime"] {
   const stops = new Set<() => void>();
+  let makers: ReturnType<typeof textMakersOf> | undefined;
   const timers = {
     after: (delayMs: number, run: () => void): (() => void) => {
       const stop = world.after(delayMs, () => {
@@ -79,6 +81,7 @@ function runtimeOf(world: World): ClientPorts["runtime"] {
       later();
       return () => stop?.();
     },
+    textMakers: () => (makers ??= textMakersOf(world)),
     processId: () => 1,
     isBuildingSnapshot: () => false,
     close: () => {

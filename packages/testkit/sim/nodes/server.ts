@@ -12,6 +12,8 @@ import type { System } from "../../../server/src/service/system.ts";
 import { StoreWait } from "../../../server/src/service/upstream/store-wait.ts";
 import { InFlight } from "../../../server/src/in-flight.ts";
 import type { Incoming, IncomingStream, Listener, Reply, Rpc, StreamEnd } from "../world/rpc.ts";
+import { KEY, KEY_ID } from "../kinds.ts";
+import { uuidsOf } from "./text-makers.ts";
 import { ServerStream } from "./server-stream.ts";
 import type { World } from "../world/world.ts";
 
@@ -25,6 +27,7 @@ export interface SimServerParts {
   readonly emit: Emit;
 }
 
+const KEYS = new Map([[KEY_ID, KEY]]);
 const NO_FLAGS = { pretenuring: "unavailable", heapGrowth: "unavailable" } as const;
 /** Configurations by what they are read from: reading one takes longer than a second of a history. */
 const configs = new Map<string, Config>();
@@ -45,8 +48,11 @@ function systemOf(world: World): System {
     // Simulated work takes no time.
     idleMs: () => world.now(),
     random: () => world.dice.next(),
+    randomBytes: (count) => world.dice.bytes(count),
     randomToken: () => world.dice.token(),
     wallClock: () => Math.floor(world.wall()),
+    uuids: uuidsOf(world),
+    process: { hostname: world.name, pid: world.dice.int(1, 32_000) },
   };
 }
 
@@ -128,7 +134,7 @@ export class SimServer implements Listener {
     const { world, instance, store, rpc, settings, emit } = this.#parts;
     const config = { ...configOf(settings), instance };
     const system = systemOf(world);
-    const services = createServices(config, { store, emit, system });
+    const services = createServices(config, { store, emit, system, keys: KEYS });
     this.#services = services;
     const storeWait = new StoreWait({ ...system, emit }, config.storeStartTimeoutMs);
     const grpc = {

@@ -50,6 +50,10 @@ export class Dice {
     return -Math.log(1 - this.next()) * mean;
   }
 
+  bytes(count: number): Uint8Array {
+    return Uint8Array.from({ length: count }, () => this.int(0, 255));
+  }
+
   /** A text of 128 bits, as `randomToken` of a server makes them. */
   token(): string {
     let text = "";

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { Right, Role as RoleName } from "@idmint/core/server";
 import { ROLES } from "@idmint/core/server";
 import { ListTokensResponse, Role, type Token } from "@idmint/proto";
@@ -135,7 +136,7 @@ async function makeInStore(command: Command, io: Io, wanted: TokenRequest): Prom
   const { newToken, openStore, operatorNote, storeConfigOf, tooManyTokens } =
     await import("@idmint/server");
   const config = storeConfigOf(await loadServerConfig(command, io));
-  const { token, text } = newToken(wanted, Date.now());
+  const { token, text } = newToken(wanted, { nowMs: Date.now(), randomBytes });
   const store = await openStore(config);
   try {
     if (!(await store.addToken(token, operatorNote("idmint token create")))) throw tooManyTokens();

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { assertNoViolations, IdmintError, principalViolation } from "@idmint/core";
 import {
   assertRights,
@@ -18,6 +18,14 @@ export interface TokenRequest {
   readonly lifetimeMs: number | undefined;
 }
 
+/** What a token is made of besides. */
+interface NewTokenPorts {
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+  /** Of a source fit for secrets. */
+  readonly randomBytes: (count: number) => Uint8Array;
+}
+
 const DAY_MS = 86_400_000;
 const DEFAULT_LIFETIME_MS = 90 * DAY_MS;
 const MIN_LIFETIME_MS = 60_000;
@@ -29,7 +37,10 @@ export function hashOfSecret(secret: string): Buffer {
 }
 
 /** Makes a token, and the text that proves it, which nothing keeps. Throws INVALID_ARGUMENT that names every bad field. */
-export function newToken(request: TokenRequest, nowMs: number): { token: Token; text: string } {
+export function newToken(
+  request: TokenRequest,
+  { nowMs, randomBytes }: NewTokenPorts,
+): { token: Token; text: string } {
   const { principal, rights, lifetimeMs = DEFAULT_LIFETIME_MS } = request;
   const isLong = lifetimeMs >= MIN_LIFETIME_MS && lifetimeMs <= MAX_LIFETIME_MS;
   assertNoViolations(
@@ -43,8 +54,8 @@ export function newToken(request: TokenRequest, nowMs: number): { token: Token; 
         },
   );
   assertRights(rights, "rights");
-  const id = randomBytes(TOKEN_ID_BYTES).toString("hex");
-  const secret = randomBytes(TOKEN_SECRET_BYTES).toString("base64url");
+  const id = Buffer.from(randomBytes(TOKEN_ID_BYTES)).toString("hex");
+  const secret = Buffer.from(randomBytes(TOKEN_SECRET_BYTES)).toString("base64url");
   const hash = hashOfSecret(secret).toString("hex");
   const times = { createdAtMs: nowMs, expiresAtMs: nowMs + lifetimeMs };
   return { token: { id, principal, rights, hash, ...times }, text: tokenText({ id, secret }) };

@@ -13,6 +13,8 @@ export interface TokenServicePorts {
   readonly gate: AdminGate;
   /** Fulfils when a look at the tokens that began after it has ended. */
   readonly refresh: () => Promise<void>;
+  /** Of a source fit for secrets. */
+  readonly randomBytes: (count: number) => Uint8Array;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
 }
@@ -29,8 +31,8 @@ export class TokenService {
     request: TokenRequest,
     { validateOnly = false, by }: ChangeOptions,
   ): Promise<{ token: Token; text: string; effectiveAtMs: number }> {
-    const { store, gate, refresh, wallClock } = this.#ports;
-    const made = newToken(request, wallClock());
+    const { store, gate, refresh, randomBytes, wallClock } = this.#ports;
+    const made = newToken(request, { nowMs: wallClock(), randomBytes });
     if (validateOnly) {
       return { token: { ...made.token, id: "" }, text: "", effectiveAtMs: wallClock() };
     }

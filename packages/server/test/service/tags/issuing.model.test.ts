@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { allowAll } from "../../../src/api/api.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { createServices, type Services } from "../../../src/main/services.ts";
+import { realSystem } from "../../../src/main/system.ts";
 
 const config = loadConfig({ defaults: { "store.timeout": "500ms" } });
 const SERVERS = 2;
@@ -58,6 +59,7 @@ class World {
     };
     const store = new MemoryStore({ database: this.#database, faults });
     const system = {
+      ...realSystem,
       clock: time,
       timers: time,
       afterTurn: (run: () => void) => queueMicrotask(run),
