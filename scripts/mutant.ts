@@ -5,7 +5,10 @@ export interface Mutant {
   readonly find: string;
   readonly replace: string;
   readonly tests: readonly string[];
-  /** A pattern for the names of those that are run, where a file takes long; without it all of them are. */
+  /**
+   * A pattern for the names of those that are run, where a file takes long; without it all of them are. For the simulation, how
+   * many histories it may take.
+   */
   readonly only?: string;
 }
 

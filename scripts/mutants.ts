@@ -1,6 +1,6 @@
 // Shows that the tests can fail: plants one known fault at a time in a copy of the workspace, and wants the tests that
 // guard it to notice. `pnpm mutants` runs all of them, `pnpm mutants WORD` those whose name holds the word, `--shard k/n` a part,
-// and `--check` only looks whether all of them can still be planted. They are of what only real stores show; `--generated`
+// and `--check` only looks whether all of them can still be planted. They are of what only real stores show, and of what simulated fleets do; `--generated`
 // makes those of pure code (mutation/generated.ts).
 import { spawnSync } from "node:child_process";
 import {
@@ -18,11 +18,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Mutant } from "./mutant.ts";
 import { redisMutants } from "./mutants.redis.ts";
+import { assertNoticedInside, SIMULATION, simMutants } from "./mutants.sim.ts";
 import { storeMutants } from "./mutants.stores.ts";
 import { assertGenerated, runGenerated } from "./mutation/generated.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const mutants: readonly Mutant[] = [...storeMutants, ...redisMutants];
+const mutants: readonly Mutant[] = [...storeMutants, ...redisMutants, ...simMutants];
 const TEST_TIMEOUT_MS = 300_000;
 
 /** The workspace's files in a folder of their own. The packages' links are relative, so they lead to the copies. */
@@ -50,7 +51,9 @@ function runTests(
 ): { readonly passed: boolean; readonly output: string } {
   const vitest = join(copy, "node_modules", "vitest", "vitest.mjs");
   const names = only === undefined ? [] : ["-t", only];
-  const args = [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
+  const args = tests.includes(SIMULATION)
+    ? ["-C", "idmint-source", SIMULATION, "--first", "--histories", only ?? "1000"]
+    : [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
   const run = spawnSync(process.execPath, args, { cwd: copy, timeout: TEST_TIMEOUT_MS });
   const output = run.stdout.toString() + run.stderr.toString();
   if (/No test files found|Cannot find (module|package)|SyntaxError/.test(output))
@@ -83,6 +86,7 @@ function assertPlantable(): void {
     if (names.has(mutant.name)) throw new Error(`${mutant.name}: two mutants have this name`);
     names.add(mutant.name);
   }
+  assertNoticedInside(mutants);
 }
 
 /** Tests that pass without any mutant, as they must before a failure says something. */
