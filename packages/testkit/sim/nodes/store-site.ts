@@ -59,6 +59,8 @@ export class StoreSite {
   /** The numbers of rows of servers when they were forgotten: a trace that all stores keep. */
   #forgotten = new Map<string, bigint>();
   readonly #snapshots: Kept[] = [];
+  /** Who claims something, by the id that it goes by in the store. */
+  readonly #claimants = new Map<string, string>();
 
   constructor(
     seed: string,
@@ -108,8 +110,12 @@ export class StoreSite {
   ): Promise<CallAnswers[Name]> {
     const args = this.planted.asked?.(name, asked) ?? asked;
     if (name === "forgetNodes") this.#forget(args[0] as CallArgs["forgetNodes"][0]);
+    if (name === "claim") this.#claimants.set((args[0] as CallArgs["claim"][0]).claimant.id, who);
+    const heard = name === "accept" ? this.#heardBy(args as CallArgs["accept"]) : undefined;
     const call = this.#inner[name] as unknown as Ask<Name>;
     const done = await call(...args);
+    // Whether or not who accepts it hears that it is done.
+    if (heard !== undefined) this.#checker.accepted(heard);
     const answer = this.planted.answered?.(name, done) ?? done;
     this.#note(who, name, args, answer);
     return answer;
@@ -118,6 +124,15 @@ export class StoreSite {
   /** What the number of a server's row was when it was forgotten last. */
   forgotten(id: string): bigint | undefined {
     return this.#forgotten.get(id);
+  }
+
+  /** The servers that said all when an accept asked; undefined: it asks nobody, and has a gap for all. */
+  #heardBy([, , , , asked]: CallArgs["accept"]): ReadonlySet<string> | undefined {
+    if (asked === undefined) return undefined;
+    const spoken = [...(this.database.ask?.claimants.values() ?? [])].filter(
+      (one) => one.hasSpoken,
+    );
+    return new Set(spoken.flatMap(({ id }) => this.#claimants.get(id) ?? []));
   }
 
   #forget(keys: CallArgs["forgetNodes"][0]): void {
