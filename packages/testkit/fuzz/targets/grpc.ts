@@ -21,6 +21,7 @@ const STOP = "/idmint.v1.NodeService/StopIssuing";
 const UNSUPPORTED_MEDIA_TYPE = 415;
 /** Calls on one connection, which is then another one. */
 const CALLS_A_SESSION = 5_000;
+const OLD_MS = 1_000;
 
 function frame(flag: number, length: number, message: Buffer): Buffer {
   const head = Buffer.alloc(5);
@@ -166,7 +167,12 @@ class Sessions {
   }
 
   get(): ClientHttp2Session {
-    if (this.#calls++ % CALLS_A_SESSION === 0) this.close();
+    if (this.#calls++ % CALLS_A_SESSION === 0) {
+      const old = this.#session;
+      // What was asked for just now may not have been sent.
+      setTimeout(() => old?.close(), OLD_MS);
+      this.#session = undefined;
+    }
     if (this.#session !== undefined && !this.#session.closed) return this.#session;
     this.#session = connect(this.#url);
     this.#session.on("error", () => undefined);
