@@ -13,7 +13,7 @@ const PROOF_MS = 10_000;
 async function isRefused(site: Site): Promise<boolean> {
   for (const { server } of site.servers) {
     if (!server.listens) continue;
-    const thrown = await server.api.id("bills", 1_000).catch((error: unknown) => error);
+    const thrown = await server.api.id("bills").catch((error: unknown) => error);
     if (thrown instanceof IdmintError && thrown.reason === "STORE_EPOCH_CHANGED") return true;
   }
   return false;

@@ -46,6 +46,8 @@ export interface SiteServer {
 }
 
 const RECOVERY_MS = 90_000;
+/** As callers wait: a busy machine answers nothing within a second. */
+const PROBE_MS = 5_000;
 const STRICT_TAG = "bills";
 
 /** Close it. */
@@ -116,7 +118,7 @@ export class Site implements AsyncDisposable {
 
   /** Waits until some server issues an id that only the store can count, or another one. */
   async issues(tag: string = STRICT_TAG): Promise<void> {
-    await this.byAny(`issues ${tag}`, (api) => api.generateId(tag, 1_000));
+    await this.byAny(`issues ${tag}`, (api) => api.generateId(tag, PROBE_MS));
   }
 
   /** The store is away while this runs, and until an id can be counted again. */
