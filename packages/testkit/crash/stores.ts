@@ -2,17 +2,28 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { DatabaseSync } from "node:sqlite";
 import { EtcdCluster } from "../src/etcd/cluster.ts";
+import { until } from "../src/fleet/until.ts";
 import { TestPostgres } from "../src/postgres.ts";
 
 export const STORES = ["sqlite", "postgres", "etcd"] as const;
 export type StoreName = (typeof STORES)[number];
 
+/** Sessions of a database but one's own. */
+const OTHERS = `SELECT count(*)::text AS others FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`;
+/** etcd tells nobody which calls it has under way; it does one in a few milliseconds. */
+const SETTLED_MS = 100;
+
 /** An empty store. */
 export interface FreshStore extends AsyncDisposable {
   readonly url: string;
-  /** The floor of a tag as it is durable, read past the server and without touching what a restart recovers. */
+  /**
+   * The floor of a tag as it is durable, when all is done that a dead server had asked for. It is read past the server, and
+   * what a restart recovers is not touched.
+   */
   floorOf(tag: string): Promise<bigint>;
 }
 
@@ -58,6 +69,11 @@ async function startPostgres(): Promise<Database> {
       return {
         url: database.url,
         floorOf: async (tag) => {
+          // What a dead server had asked for is done by a session that then sees that nobody is there.
+          await until("the dead server's sessions are over", async () => {
+            const [row] = await database.query(OTHERS);
+            return row?.["others"] === "0";
+          });
           const text = `SELECT floor::text FROM idmint.tag WHERE name = '${tag}'`;
           const [row] = (await database.query(text)) as readonly { readonly floor: string }[];
           return BigInt(row?.floor ?? 0);
@@ -78,9 +94,20 @@ async function startEtcd(): Promise<Database> {
       return {
         url: `etcd://${cluster.hosts}/${prefix}`,
         floorOf: async (tag) => {
-          const [row] = await cluster.gateway.under(`/${prefix}/tag/${tag}`);
-          const { floor = "0" } = JSON.parse(row?.value ?? "{}") as { floor?: string };
-          return BigInt(floor);
+          const read = async (): Promise<bigint> => {
+            const [row] = await cluster.gateway.under(`/${prefix}/tag/${tag}`);
+            const { floor = "0" } = JSON.parse(row?.value ?? "{}") as { floor?: string };
+            return BigInt(floor);
+          };
+          // What a dead server had asked for may still be on its way.
+          let floor = await read();
+          await until("nothing more comes of the dead server", async () => {
+            const before = floor;
+            await pause(SETTLED_MS);
+            floor = await read();
+            return floor === before;
+          });
+          return floor;
         },
         [Symbol.asyncDispose]: async () => cluster.gateway.removeUnder(`/${prefix}/`),
       };
