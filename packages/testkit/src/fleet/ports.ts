@@ -12,7 +12,7 @@ const given = new Set<number>([BLOCKED_PORT]);
  * and is about to start again.
  */
 const SLICES = 8;
-const SLICE = Number(process.env["VITEST_POOL_ID"] ?? 0) % SLICES;
+const SLICE = Number(process.env["VITEST_POOL_ID"] ?? process.pid) % SLICES;
 
 /** A port of 127.0.0.1 that nobody listens on and that was not given out before. */
 export async function freePort(first: number = FIRST, last: number = LAST): Promise<number> {
