@@ -183,7 +183,7 @@ class History {
         probe(`${sdk.world.name} for ${tag.name}`, this.#load.askSdk(sdk, tag, dice, PROBE_MS));
       }
     }
-    await queue.runUntil(queue.now + 2 * PROBE_MS);
+    await this.#until(2 * PROBE_MS, () => results.every(([, isAnswered]) => isAnswered === true));
     // A server that may hold fewer tags than are asked for refuses some while it is busy with all of those.
     const holdsAll = plan.limitTags >= plan.tags.length;
     for (const [what, isAnswered] of results) {
