@@ -62,6 +62,8 @@ interface Known {
   earlier: Versioned | undefined;
   /** Of the period that was granted from last, whichever history that was in. */
   granted: HighestGranted | undefined;
+  /** Where the ids begin that were granted here without a gap up to that one, and what was granted before them. */
+  run: { readonly first: bigint; readonly before: HighestGranted | undefined } | undefined;
   /** Of other periods, at most MAX_PERIODS. Undefined: there is none. */
   others: readonly HighestGranted[] | undefined;
 }
@@ -165,6 +167,9 @@ export class VersionGuard {
       return epoch === before.epoch ? "again" : "below";
     }
     known.others = othersAfter(granted, known.others, period);
+    // Of what was granted in an earlier life, where it begins is not known.
+    const isLonger = before !== undefined && before === granted && first === before.last + 1n;
+    if (!isLonger) known.run = { first, before };
     known.granted = { period, epoch, last };
     this.#keeper?.granted(tag, known.granted, known.seen?.version ?? 0n);
     return "new";
@@ -199,18 +204,25 @@ export class VersionGuard {
    * The ids `from` … `to` may be granted again. To be called before the store hears of it. Where ids above them were granted
    * here too, straight to a caller, the store takes nothing back, and all of it stays granted. False: it must not hear of it,
    * since a later life of this server would take them for its own. They are a gap then.
+   *
+   * Of ids below those, only what was granted here stays granted here: others give back theirs, and then all may be granted again.
    */
   giveBack(tag: string, { from, to }: { readonly from: bigint; readonly to: bigint }): boolean {
     const known = this.#tags.get(tag);
     const granted = known?.granted;
     if (known === undefined || granted?.last !== to) return true;
-    const lowered = { ...granted, last: from - 1n };
+    const { run } = known;
+    const isAll = run !== undefined && from <= run.first;
+    const lowered = isAll
+      ? (run.before ?? { ...granted, last: 0n })
+      : { ...granted, last: from - 1n };
     try {
       this.#keeper?.granted(tag, lowered, known.seen?.version ?? 0n);
     } catch {
       return false;
     }
     known.granted = lowered;
+    if (isAll) known.run = undefined;
     return true;
   }
 
@@ -225,7 +237,13 @@ export class VersionGuard {
   #of(tag: string): Known {
     let known = this.#tags.get(tag);
     if (known === undefined) {
-      known = { seen: undefined, earlier: undefined, granted: undefined, others: undefined };
+      known = {
+        seen: undefined,
+        earlier: undefined,
+        granted: undefined,
+        run: undefined,
+        others: undefined,
+      };
       this.#tags.set(tag, known);
     }
     return known;

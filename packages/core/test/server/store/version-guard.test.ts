@@ -88,6 +88,29 @@ test("the version guard lets ids that were given back be granted again, and no o
   expect(guard.admitIds("t", ids(4n, 5))).toBe("new");
 });
 
+test("of ids below those that were given back, the version guard holds only its own for granted", () => {
+  const guard = new VersionGuard();
+  guard.admitIds("t", ids(21n, 5));
+  // Others have 26 to 40, and give some of them back later on.
+  guard.admitIds("t", ids(41n, 5));
+  guard.giveBack("t", { from: 41n, to: 45n });
+  expect(guard.highest("t", "")?.last).toBe(25n);
+  expect(guard.admitIds("t", ids(39n, 5))).toBe("new");
+  expect(guard.admitIds("t", ids(44n, 5))).toBe("new");
+  guard.giveBack("t", { from: 43n, to: 48n });
+  expect(guard.highest("t", "")?.last).toBe(42n);
+  guard.giveBack("t", { from: 39n, to: 42n });
+  expect(guard.highest("t", "")?.last).toBe(25n);
+  expect(guard.admitIds("t", ids(25n, 5))).toBe("again");
+  // Of a run that an earlier life began, the beginning is not known.
+  expect(guard.admitIds("t", ids(26n, 5))).toBe("new");
+  guard.giveBack("t", { from: 26n, to: 30n });
+  expect(guard.highest("t", "")?.last).toBe(25n);
+  guard.admitIds("first", ids(7n, 3));
+  guard.giveBack("first", { from: 7n, to: 9n });
+  expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 25n }]);
+});
+
 test("the version guard's watch goes round all tags", () => {
   const guard = new VersionGuard();
   for (let i = 0; i < 25; i++) guard.observe(`t${i}`, at(BigInt(i + 1)));
