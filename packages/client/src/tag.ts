@@ -7,6 +7,7 @@ import {
   type Load,
   type LoadRequest,
   notWarm,
+  type MadeTimes,
   type Segment,
   SegmentBuffer,
   type Unused,
@@ -72,6 +73,9 @@ export class BufferedTag implements IdTag {
   #source: IdSource | undefined;
   /** The same, kept while the kind is asked for again: it may remember the last answer. */
   #lastSource: IdSource | undefined;
+  #made: MadeTimes | undefined;
+  /** How old the answer to an earlier request is cannot be told. */
+  #leaptAtMs = -Infinity;
   #closing: Promise<void> | undefined;
   #isDrained = false;
 
@@ -206,6 +210,7 @@ export class BufferedTag implements IdTag {
 
   /** Drops what is held, and what is on its way: its age cannot be told any more. */
   expireAll(): void {
+    this.#leaptAtMs = this.#context.clock.now();
     this.#buffer.expireAll();
     this.#source?.expire();
   }
@@ -242,8 +247,7 @@ export class BufferedTag implements IdTag {
    * was leased is given back by then.
    */
   async lateLoad(): Promise<Unused<Receipt> | undefined> {
-    const load = this.#inFlight?.catch(() => undefined);
-    await this.#closing;
+    const [load] = await Promise.all([this.#inFlight?.catch(() => undefined), this.#closing]);
     return load;
   }
 
@@ -313,24 +317,22 @@ export class BufferedTag implements IdTag {
   }
 
   /** The servers hand out no segments of this tag, and say why. Rejects when no worker id is free for it. */
-  async #learnKind(facts: KindFacts, cause: IdmintError, sentAtMs: number): Promise<void> {
-    const { name } = this;
-    const { kind } = facts;
+  async #learnKind(facts: KindFacts, cause: IdmintError, askedAtMs: number): Promise<void> {
     if (this.#isDrained) return;
+    const sentAtMs = askedAtMs >= this.#leaptAtMs ? askedAtMs : -Infinity;
     if (this.#lastSource?.resume(facts) !== true) {
       const onDoubt = (): void => this.#forgetKind();
       const isWanted = (): boolean => !this.#isDrained;
-      const its = { tag: name, facts, sentAtMs, onDoubt, isWanted };
-      const more = { route: this.#route, before: this.#lastSource };
-      const source = await idSourceFor({ ...its, ...more }, this.#context);
+      const its = { tag: this.name, facts, route: this.#route, sentAtMs, onDoubt, isWanted };
+      const source = await idSourceFor({ ...its, made: (this.#made ??= new Map()) }, this.#context);
       if (source === undefined) return;
-      // Whoever still waits for ids of the kind of before goes on with the new one.
-      void this.#lastSource?.close(notInMemory(name, kind));
+      // Who still waits for ids of the kind of before goes on with the new one.
+      void this.#lastSource?.close(notInMemory(this.name, facts.kind));
       this.#lastSource = source;
     }
     this.#source = this.#lastSource;
-    this.#buffer.fence(notInMemory(name, kind, cause));
-    this.#context.emit({ type: "kind-learned", tag: name, kind });
+    this.#buffer.fence(notInMemory(this.name, facts.kind, cause));
+    this.#context.emit({ type: "kind-learned", tag: this.name, kind: facts.kind });
   }
 
   /** The tag may have become one of another kind: the next load tells. */
@@ -379,9 +381,8 @@ export class BufferedTag implements IdTag {
   /** Why there is no load, once what the refusal says of the tag's kind was made use of. */
   async #refused(error: IdmintError, sentAtMs: number): Promise<IdmintError> {
     const facts = kindFactsOf(error);
-    if (facts === undefined) return error;
     try {
-      await this.#learnKind(facts, error, sentAtMs);
+      if (facts !== undefined) await this.#learnKind(facts, error, sentAtMs);
       return error;
     } catch (thrown) {
       return IdmintError.from(thrown);

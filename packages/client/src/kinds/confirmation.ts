@@ -1,9 +1,21 @@
-import { type Clock, IdmintError, MAX_TEXT_AGE_MS } from "@idmint/core";
+import { type Clock, IdmintError, MAX_TEXT_AGE_MS, type Reason } from "@idmint/core";
 import type { TagContext } from "../tag-context.ts";
 import { type IdSourceRequest, type KindFacts, kindFactsOf } from "./id-source.ts";
 
-/** Share of the time after which servers are asked again, so that nobody has to wait for their answer. */
-const ASK_AGAIN_SHARE = 0.5;
+/** Shares of the time between which servers are asked again, so that nobody has to wait for their answer, nor many ask at once. */
+const ASK_AGAIN_SHARES = [0.4, 0.6] as const;
+/** From a failed ask to the next one, as a share of the time. */
+const RETRY_SHARE = 0.02;
+/** Refusals that speak of the tag, or of who asks. Any other says nothing, and the time goes on. */
+const SPEAKS_OF_TAG: ReadonlySet<Reason> = new Set([
+  "ISSUING_STOPPED",
+  "PERMISSION_DENIED",
+  "STORE_EPOCH_CHANGED",
+  "TAG_NOT_FOUND",
+  "TAG_PAUSED",
+  "UNAUTHENTICATED",
+  "WRONG_KIND",
+]);
 /** Ids that follow each other within that time are a burst; most of one between two looks at the clock. */
 const BURST_MS = 1;
 const MAX_STRIDE = 64;
@@ -20,6 +32,7 @@ export class Confirmation {
   readonly #clock: Clock;
   readonly #maxAgeMs: number;
   #sentAtMs: number;
+  #askAtMs: number;
   #isAsking = false;
   #lookedAtMs = -Infinity;
   #stride = 1;
@@ -32,9 +45,10 @@ export class Confirmation {
     this.#clock = context.clock;
     this.#sentAtMs = request.sentAtMs;
     this.#maxAgeMs = Math.min(MAX_TEXT_AGE_MS, context.maxAgeMs);
+    this.#askAtMs = this.#sentAtMs + this.#askAgainMs();
   }
 
-  /** To be asked before each id. */
+  /** To be asked once before each id. */
   get isOver(): boolean {
     if (--this.#left > 0) return false;
     const now = this.#clock.now();
@@ -54,21 +68,28 @@ export class Confirmation {
   /** The age cannot be told any more. */
   expire(): void {
     this.#sentAtMs = -Infinity;
+    this.#askAtMs = -Infinity;
     this.#left = 0;
   }
 
   /** To be called about once a second, while somebody uses the tag. */
   keep(): void {
-    const ageMs = this.#clock.now() - this.#sentAtMs;
-    if (this.#isAsking || ageMs < this.#maxAgeMs * ASK_AGAIN_SHARE || ageMs >= this.#maxAgeMs)
-      return;
-    void this.#ask();
+    // What is left of a burst is none of one that comes later.
+    this.#left = 0;
+    if (!this.#isAsking && this.#clock.now() >= this.#askAtMs) void this.#ask();
+  }
+
+  #askAgainMs(): number {
+    const [least, most] = ASK_AGAIN_SHARES;
+    return this.#maxAgeMs * (least + (most - least) * this.#context.ports.random());
   }
 
   async #ask(): Promise<void> {
     const { tag, route, facts } = this.#request;
+    const before = this.#sentAtMs;
     const sentAtMs = this.#clock.now();
     this.#isAsking = true;
+    this.#askAtMs = sentAtMs + this.#maxAgeMs * RETRY_SHARE;
     try {
       const request = { tag, count: 1, after: 0n, instance: this.#context.worker.instance };
       await this.#context.endpoints.allocate(route, request, () => undefined);
@@ -77,10 +98,13 @@ export class Confirmation {
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       const found = kindFactsOf(error);
-      // `expire` may have come in between.
-      if (found !== undefined && isSame(found, facts))
-        this.#sentAtMs = Math.max(this.#sentAtMs, sentAtMs);
-      else if (!error.retryable) this.doubt();
+      if (found === undefined || !isSame(found, facts)) {
+        if (SPEAKS_OF_TAG.has(error.reason)) this.doubt();
+      } else if (before === this.#sentAtMs) {
+        // Otherwise `expire` came in between, and how old the answer is cannot be told.
+        this.#sentAtMs = sentAtMs;
+        this.#askAtMs = sentAtMs + this.#askAgainMs();
+      }
     } finally {
       this.#isAsking = false;
     }

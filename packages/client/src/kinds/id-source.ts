@@ -7,8 +7,6 @@ import type { TagContext } from "../tag-context.ts";
 export interface IdSource {
   /** In the words of the proto. */
   readonly kind: string;
-  /** Of which times it and those before it made ids, where ids are made under leases. */
-  readonly made?: MadeTimes;
   /** An id, when it needs neither a wait nor a server. */
   now(): bigint | undefined;
   next(call: Call): Promise<bigint>;
@@ -48,8 +46,8 @@ export interface KindFacts {
 export interface IdSourceRequest {
   readonly tag: string;
   readonly facts: KindFacts;
-  /** The source of the tag before. */
-  readonly before: IdSource | undefined;
+  /** Of which times this client made the tag's ids, where they are made under leases. */
+  readonly made: MadeTimes;
   /** The way of its loads through the servers. */
   readonly route: Route;
   /** When the request was sent that the servers answered so, by the client's clock. */

@@ -35,16 +35,13 @@ export class LocalTextIds implements IdSource {
   }
 
   async nextText(_call: unknown, name: string | undefined): Promise<string> {
-    return this.#next(name);
+    // The call goes on with what servers say now.
+    return this.#next(name, () => notInMemory(this.#tag, this.kind));
   }
 
   nextTextSync(): string {
     this.#idleness.keep();
-    if (this.#closed === undefined && this.#confirmation.isOver) {
-      this.#confirmation.doubt();
-      throw notWarm(this.#tag, COLD_RETRY_MS);
-    }
-    return this.#next(undefined);
+    return this.#next(undefined, () => notWarm(this.#tag, COLD_RETRY_MS));
   }
 
   now(): bigint | undefined {
@@ -101,12 +98,12 @@ export class LocalTextIds implements IdSource {
     this.#closed = error;
   }
 
-  #next(name: string | undefined): string {
+  /** `over`: why there is none, once servers have to be asked. */
+  #next(name: string | undefined, over: () => IdmintError): string {
     if (this.#closed !== undefined) throw this.#closed;
     if (this.#confirmation.isOver) {
       this.#confirmation.doubt();
-      // The call goes on with what servers say now.
-      throw notInMemory(this.#tag, this.kind);
+      throw over();
     }
     this.#idleness.use();
     return this.#make(name);

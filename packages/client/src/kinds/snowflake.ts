@@ -20,12 +20,11 @@ const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "
 
 /** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is free. */
 export async function snowflakeIds(
-  { tag, route, before, onDoubt, isWanted }: IdSourceRequest,
+  { tag, route, made, onDoubt, isWanted }: IdSourceRequest,
   context: TagContext,
 ): Promise<IdSource | undefined> {
   const leases = new LeaseCalls(context.endpoints, route);
   const kind = await leases.begin({ tag, ...context.worker });
-  const made = before?.made ?? new Map();
   if (isWanted()) return new SnowflakeIds({ tag, kind, leases, made, onDoubt }, context);
   // It ends by itself when this does not arrive.
   await leases.abandon(tag).catch(() => undefined);
@@ -48,7 +47,6 @@ interface SnowflakeTag {
  */
 class SnowflakeIds implements IdSource {
   readonly kind = "snowflake";
-  readonly made: MadeTimes;
   readonly #tag: string;
   readonly #context: TagContext;
   readonly #source: SnowflakeSource;
@@ -56,7 +54,6 @@ class SnowflakeIds implements IdSource {
 
   constructor({ tag, kind, leases, made, onDoubt }: SnowflakeTag, context: TagContext) {
     this.#tag = tag;
-    this.made = made;
     this.#context = context;
     this.#idleness = new Idleness(context.clock);
     const { instance, dataCenter, reserveAheadMs } = context.worker;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createTestIdClient } from "../../src/testing.ts";
 import { type FakeWorld, fakeWorld, settle } from "../fake-transport.ts";
 import { reasonOf, refusal, thrown } from "../support.ts";
-import { answerFrom, idsFrom, learn, onlyOne } from "./uncached-support.ts";
+import { answerFrom, idsFrom, learn, onlyOne, wrongKind } from "./uncached-support.ts";
 
 const TEXT = { text: "true" };
 
@@ -112,6 +112,80 @@ test("a clock that leapt makes UUIDs wait for a server", async () => {
   world.leap();
   const asked = world.client.tag("t").nextString();
   await learn(world, "uuid", { ...TEXT, version: "4" });
+  expect(decodeUuid(await asked)?.version).toBe(4);
+});
+
+test("what is left of a burst is no right to make UUIDs later", async () => {
+  const world = await silentWorld(0);
+  const tag = world.client.tag("t");
+  for (let at = 0; at < 400; at++) tag.nextStringSync();
+  for (let seconds = 0; seconds < 600; seconds += 30) {
+    for (let at = 0; at < 30; at++) {
+      world.time.advance(1_000);
+      world.tick();
+    }
+    if (seconds < 570) tag.nextStringSync();
+  }
+  expect(thrown(() => tag.nextStringSync()).reason).toBe("SEGMENT_NOT_READY");
+});
+
+test.each([1, 2, 3, 4])(
+  "after %i spaced UUIDs a synchronous call is told to wait",
+  async (count) => {
+    const world = await silentWorld(0);
+    const tag = world.client.tag("t");
+    for (let at = 0; at < count; at++) {
+      world.time.advance(10);
+      tag.nextStringSync();
+    }
+    world.time.advance(TEN_MINUTES_MS);
+    expect(thrown(() => tag.nextStringSync()).reason).toBe("SEGMENT_NOT_READY");
+  },
+);
+
+test("a refusal that does not speak of the tag takes nothing of the ten minutes", async () => {
+  const world = await silentWorld(0);
+  const tag = world.client.tag("t");
+  world.time.advance(0.6 * TEN_MINUTES_MS);
+  tag.nextStringSync();
+  world.tick();
+  await settle();
+  world.transport.pending.shift()?.fail(new IdmintError("QUOTA_EXCEEDED", "later"));
+  await settle();
+  world.tick();
+  await settle();
+  expect(world.transport.pending.length).toBe(0);
+  world.time.advance(0.3 * TEN_MINUTES_MS);
+  expect(decodeUuid(tag.nextStringSync())?.version).toBe(4);
+  world.tick();
+  await learn(world, "uuid", { ...TEXT, version: "4" });
+  world.time.advance(0.3 * TEN_MINUTES_MS);
+  expect(decodeUuid(tag.nextStringSync())?.version).toBe(4);
+});
+
+test("an answer to a request of before a leap says nothing, whether it is the first or a later one", async () => {
+  const later = await silentWorld(0.6 * TEN_MINUTES_MS);
+  later.client.tag("t").nextStringSync();
+  later.tick();
+  await settle();
+  later.time.advance(1);
+  later.leap();
+  await learn(later, "uuid", { ...TEXT, version: "4" });
+  expect(thrown(() => later.client.tag("t").nextStringSync()).reason).toBe("SEGMENT_NOT_READY");
+
+  const first = fakeWorld({ address: "a:1" });
+  const asked = first.client.tag("t").nextString();
+  await settle();
+  first.time.advance(1);
+  first.leap();
+  first.transport.pending.shift()?.fail(wrongKind("uuid", { ...TEXT, version: "4" }));
+  expect(await Promise.race([asked, settle().then(() => "none yet")])).toBe("none yet");
+  while (first.transport.pending.length > 0) {
+    for (const one of first.transport.pending.splice(0))
+      one.fail(wrongKind("uuid", { ...TEXT, version: "4" }));
+    await settle();
+    await settle();
+  }
   expect(decodeUuid(await asked)?.version).toBe(4);
 });
 
