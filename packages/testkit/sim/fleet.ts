@@ -5,7 +5,7 @@ import type { ServerEvent } from "../../server/src/service/events.ts";
 import { Checker } from "./check/checker.ts";
 import { Meetings } from "./check/meetings.ts";
 import { Network } from "./world/network.ts";
-import type { Plan } from "./plan.ts";
+import { BEGIN_MS, type Plan } from "./plan.ts";
 import { EventQueue } from "./world/queue.ts";
 import { Dice } from "./world/random.ts";
 import { Rpc } from "./world/rpc.ts";
@@ -196,7 +196,7 @@ export class Fleet {
       if (this.#sdks[at] !== sdk) return;
       this.#sdks[at] = undefined;
       this.#deadSdks.push(sdk);
-      this.queue.after(restartMs, () => this.startSdk(at));
+      this.#startLater(restartMs, () => this.startSdk(at));
     });
   }
 
@@ -210,7 +210,7 @@ export class Fleet {
       sdk.world.kill();
       if (this.#sdks[at] !== sdk) return undefined;
       this.#sdks[at] = undefined;
-      this.queue.after(restartMs, () => this.startSdk(at));
+      this.#startLater(restartMs, () => this.startSdk(at));
       return undefined;
     });
   }
@@ -260,7 +260,13 @@ export class Fleet {
     server.end();
     if (this.#servers[at] !== server) return;
     this.#servers[at] = undefined;
-    this.queue.after(restartMs, () => this.startServer(at));
+    this.#startLater(restartMs, () => this.startServer(at));
+  }
+
+  /** After this time, or soon after nothing goes wrong any more. */
+  #startLater(ms: number, start: () => void): void {
+    const stormLeftMs = BEGIN_MS + this.plan.stormMs - this.queue.now;
+    this.queue.after(Math.min(ms, Math.max(RESTART_MS, stormLeftMs)), start);
   }
 
   #hear({ name }: World, event: ServerEvent): void {

@@ -5,14 +5,12 @@ import { Fleet, type FleetOptions } from "./fleet.ts";
 import { simKind } from "./kinds.ts";
 import { Load } from "./load.ts";
 import { Operator } from "./operator.ts";
-import type { Plan, TagPlan } from "./plan.ts";
+import { BEGIN_MS, type Plan, type TagPlan } from "./plan.ts";
 import { Dice } from "./world/random.ts";
 import type { Violation } from "./check/checker.ts";
 import { AFTER_MS } from "./check/meetings.ts";
 import type { World } from "./world/world.ts";
 
-/** By when the servers and the tags are there. */
-const BEGIN_MS = 2_000;
 /** How often somebody looks whether it is time to go on. */
 const LOOK_MS = 1_000;
 /**

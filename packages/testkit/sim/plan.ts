@@ -55,6 +55,8 @@ export interface Plan {
   readonly acceptsAlone: boolean;
 }
 
+/** By when the servers and the tags are there, and things begin to go wrong. */
+export const BEGIN_MS = 2_000;
 /** Histories that are as long again, with more of everything. */
 const LONG_SHARE = 0.1;
 const BIG = 2n ** 62n;

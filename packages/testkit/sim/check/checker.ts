@@ -223,7 +223,7 @@ export class Checker {
     const { tag, asker } = begun;
     const promised = this.#promised.get(tag);
     if (promised === undefined) return this.violate(`${tag} is no tag of this history`);
-    this.#judgeUnique(begun, period, id);
+    this.#judgeUnique(begun, promised, period, id);
     if (id < 1n || id > promised.ceiling) this.violate(`${tag}: ${id} is out of bounds`);
     if (promised.isGranted && !this.#log.isGranted(tag, period, id)) {
       this.violate(`${tag}: the store never granted ${id}, which ${asker.name} got`);
@@ -251,7 +251,7 @@ export class Checker {
     this.#judgeEffects(begun, undefined);
   }
 
-  #judgeUnique({ tag, asker }: Begun, period: string, id: bigint): void {
+  #judgeUnique({ tag, asker }: Begun, promised: Promised, period: string, id: bigint): void {
     const key = `${tag} ${period}`;
     let seen = this.#seen.get(key);
     if (seen === undefined) this.#seen.set(key, (seen = new Map<bigint, string>()));
@@ -260,9 +260,10 @@ export class Checker {
       seen.set(id, asker.name);
       return;
     }
-    const remembers = asker.isSdk && before === asker.name;
-    const isLease = this.#promised.get(tag)?.isLeased === true;
-    const isExcluded = isLease ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
+    const { isPlain, isLeased } = promised;
+    // Of all others it asks a server for each.
+    const remembers = asker.isSdk && before === asker.name && (isPlain || isLeased);
+    const isExcluded = isLeased ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
     if (!remembers && isExcluded) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }
