@@ -94,4 +94,6 @@ test("a file that is no YAML is told with every place where it is not", async ()
   const { exitCode, err } = await check("a: 1\na: 2\nb: 1\nb: 2\n");
   expect(exitCode).toBe(2);
   expect(err).toMatch(/line 2[^]*line 4/);
+  const many = await check("a: 1\n".repeat(13));
+  expect(many.err).toContain("line 11, column 1; and 2 more\n");
 });

@@ -7,7 +7,7 @@ import { callersOf, filesOf, LANGUAGES, linesOf, page } from "../../src/polyglot
 const MAX_LINES = 150;
 /** What the tests add, what is empty, and what is made. */
 const NOT_SHOWN =
-  /^go\.sum$|^(?:load|caller)\/|fakeclock\.go$|FakeClock\.java$|(?:^|\/)(?:(?:Load|Caller)\.java|(?:load|caller)\.py|__init__\.py)$/;
+  /^go\.sum$|^(?:load|caller)\/|fakeclock\.go$|FakeClock\.java$|(?:^|\/)(?:(?:Load|Caller)\.java|(?:load|caller|history)\.py|__init__\.py)$/;
 const MADE = /^(?:bin|gen|target|idmint|\.venv|node_modules)\/|__pycache__\//;
 
 describe.each(LANGUAGES)("docs/languages.md of %s", (language) => {

@@ -30,8 +30,9 @@ test("docs/proof.md and the README are what `pnpm generate` makes of docs/proof/
   expect(textOf("README.md")).toBe(readmeWithProof());
 });
 
-test("docs/proof.md is no longer than a person reads", () => {
-  expect(textOf("docs/proof.md").split(/\s+/).length).toBeLessThanOrEqual(3_500);
+test("docs/proof.md is no longer than a person reads, but for lists that grow", () => {
+  const lists = /<!-- (runs|record|others) -->[^]*?<!-- \/\1 -->/g;
+  expect(textOf("docs/proof.md").replaceAll(lists, "").split(/\s+/).length).toBeLessThan(1_800);
 });
 
 test("each point of docs/guarantees.md is promised or excluded, in its order, and each promise has tests", () => {
