@@ -38,8 +38,8 @@ export interface TrafficPorts {
   readonly store: TrafficStore;
   readonly gate: AdminGate;
   readonly nodes: Pick<NodeWatch, "attend" | "nodes" | "trafficOfServer">;
-  /** `refresh` fulfils when a poll that began after it has ended, or soon anyway. */
-  readonly poll: { refresh(): Promise<void> };
+  /** `refresh` fulfils when a poll that began after it has ended, or soon anyway. False: there are no polls any more. */
+  readonly poll: { refresh(): Promise<boolean> };
   readonly clock: Clock;
   /** Tells other servers that there is something new in the store. */
   readonly announce: () => void;
@@ -116,9 +116,11 @@ export class TrafficService {
     const { nodes, poll, clock } = this.#ports;
     const until = Math.min(clock.now() + FOLLOW_MS, deadline - ANSWER_MS);
     nodes.attend();
-    do {
-      await poll.refresh();
-    } while (this.#laggards(row).length > 0 && clock.now() < until && !signal.aborted);
+    // A server that stops polls no more, and would wait here without ever leaving its event loop to anybody.
+    while (await poll.refresh()) {
+      const isOver = clock.now() >= until || signal.aborted;
+      if (isOver || this.#laggards(row).length === 0) return;
+    }
   }
 
   #laggards({ revision }: Traffic): readonly SeenNode[] {

@@ -164,15 +164,16 @@ export class Poll {
     if (sinceMs !== undefined) this.#ports.directory.stopIssuing(sinceMs);
   }
 
-  /** Fulfils when a poll that began after this call has ended, or soon anyway. */
-  async refresh(): Promise<void> {
-    if (this.#stopped) return;
+  /** Fulfils when a poll that began after this call has ended, or soon anyway. False: there are no polls any more. */
+  async refresh(): Promise<boolean> {
+    if (this.#stopped) return false;
     const { promise, resolve } = Promise.withResolvers<void>();
     const cancel = this.#ports.timers.after(REFRESH_MS, resolve);
     this.#refreshing.push(resolve);
     this.hasten();
     await promise;
     cancel();
+    return !this.#stopped;
   }
 
   stop(): void {

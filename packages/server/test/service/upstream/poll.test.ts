@@ -242,6 +242,10 @@ test("whoever waits for a fresh poll waits for one that began after that", async
   time.advance(1_500);
   await settle();
   expect(done).toEqual(["refreshed", "given up"]);
+  const last = poll.refresh();
+  poll.stop();
+  time.advance(1_500);
+  expect([await last, await poll.refresh()]).toEqual([false, false]);
 });
 
 test("what another server tells of is asked for at once, but not sooner than 50 ms after the last time", async () => {
