@@ -21,11 +21,9 @@ import { SegmentLoads } from "./segment-loads.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
 import type { Route } from "./servers/fleet.ts";
 import { type KindFacts, kindFactsOf, type IdSource } from "./kinds/id-source.ts";
-import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
+import { COLD_RETRY_MS, hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
 import { idSourceFor } from "./kinds/sources.ts";
 
-/** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
-const COLD_RETRY_MS = 50;
 /** How long the kind of an unused tag is remembered, in milliseconds. */
 const KIND_IDLE_MS = 60_000;
 /** Most turns that one call takes: memory, servers, and once more if the kind of the tag changes meanwhile. */

@@ -3,10 +3,7 @@ import type { PeriodId } from "../api.ts";
 import { Idleness } from "../idleness.ts";
 import type { Confirmation } from "./confirmation.ts";
 import type { IdSource } from "./id-source.ts";
-import { hasNoPeriods, idsAreText, notInMemory } from "./refusals.ts";
-
-/** How long a synchronous caller should wait before it tries again, in milliseconds. */
-const COLD_RETRY_MS = 50;
+import { COLD_RETRY_MS, hasNoPeriods, idsAreText, notInMemory } from "./refusals.ts";
 
 /** A tag whose ids are text that is made here. */
 interface TextTag {

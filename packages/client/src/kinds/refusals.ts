@@ -1,6 +1,9 @@
 // Refusals of calls that a tag's kind cannot answer, in the SDK and in its stand-in. Each says what to call instead.
 import { IdmintError, invalidField } from "@idmint/core";
 
+/** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
+export const COLD_RETRY_MS = 50;
+
 /** For `nextSync` and its like, and for `warm`. */
 export function notInMemory(tag: string, kind: string, cause?: unknown): IdmintError {
   const text = `tag "${tag}" is of kind ${kind}, and the SDK holds no ids of that kind in memory. Use \`await next()\` instead of nextSync() and warm()`;
