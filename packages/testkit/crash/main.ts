@@ -1,6 +1,6 @@
 // pnpm crash-points [--store STORE] [--only WHAT] [--from N] [--to N] [--torn] [--parallel N] [--write] [--trace]
-import { parseArgs } from "node:util";
 import { type ChainOptions, type ChainResult, runChain, runCommands, together } from "./chain.ts";
+import { readFlags, refuse, wholeOf } from "../src/proof/command-line.ts";
 import { writeProofRun } from "../src/proof/runs.ts";
 import { CALLS } from "./library.ts";
 import { namedPoints, pointsOf, rangeOf } from "./points.ts";
@@ -22,42 +22,11 @@ const USAGE = `Usage: pnpm crash-points [--store STORE] [--only WHAT] [--from N]
   --write        adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md
   --trace        prints each life`;
 
-function readArgs() {
-  try {
-    return parseArgs({
-      options: {
-        store: { type: "string" },
-        only: { type: "string" },
-        from: { type: "string", default: "1" },
-        to: { type: "string", default: "150" },
-        torn: { type: "boolean", default: false },
-        parallel: { type: "string", default: "3" },
-        write: { type: "boolean", default: false },
-        trace: { type: "boolean", default: false },
-        help: { type: "boolean", default: false },
-      },
-    }).values;
-  } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
-  }
-}
-
-function usage(text: string): never {
-  console.error(`${text}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function whole(name: string, text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number >= 1) return number;
-  return usage(`--${name} must be a whole number from 1 on, got ${text}`);
-}
-
 function chosen<Name extends string>(flag: string, all: readonly Name[], text?: string): Name[] {
   const wanted = text?.split(",") ?? all;
   const names = all.filter((name) => wanted.includes(name));
   if (names.length === wanted.length) return names;
-  return usage(`--${flag} must be of ${all.join(", ")}, with commas between them`);
+  return refuse(`--${flag} must be of ${all.join(", ")}, with commas between them`, USAGE);
 }
 
 /** What a chain showed, for people. */
@@ -71,7 +40,16 @@ function tell(title: string, result: ChainResult): void {
   for (const fault of faults.slice(0, 20)) print(`  wrong: ${fault}`);
 }
 
-const values = readArgs();
+const values = readFlags(USAGE, {
+  store: { type: "string" },
+  only: { type: "string" },
+  from: { type: "string", default: "1" },
+  to: { type: "string", default: "150" },
+  torn: { type: "boolean", default: false },
+  parallel: { type: "string", default: "3" },
+  write: { type: "boolean", default: false },
+  trace: { type: "boolean", default: false },
+});
 
 function print(line: string): void {
   console.log(line);
@@ -94,9 +72,12 @@ async function runWork(
   return runChain({ ...options, points: pointsOf(work, from, to, values.torn) });
 }
 
-async function runStore(store: StoreName, database: Database): Promise<ChainResult[]> {
-  const program = crashProgram();
-  const [from, to] = [whole("from", values.from), whole("to", values.to)];
+async function runStore(
+  program: string,
+  store: StoreName,
+  database: Database,
+): Promise<ChainResult[]> {
+  const [from, to] = [wholeOf("from", values.from, USAGE), wholeOf("to", values.to, USAGE)];
   const results: ChainResult[] = [];
   const left: Work[] = chosen("only", WORKS, values.only);
   const run = async (): Promise<void> => {
@@ -108,27 +89,25 @@ async function runStore(store: StoreName, database: Database): Promise<ChainResu
       results.push(result);
     }
   };
-  await Promise.all(Array.from({ length: whole("parallel", values.parallel) }, run));
+  await Promise.all(Array.from({ length: wholeOf("parallel", values.parallel, USAGE) }, run));
   return results;
 }
 
-if (values.help) {
-  print(USAGE);
-} else {
-  const startedAt = performance.now();
-  const results: ChainResult[] = [];
-  for (const store of chosen("store", STORES, values.store)) {
-    await using database = await startDatabase(store);
-    results.push(...(await runStore(store, database)));
-  }
-  const { tried, reached, ids, repeats, largestGap, faults } = together(results);
-  if (faults.length > 0) process.exitCode = 1;
-  print(`reached ${reached} of ${tried}, ids ${ids}, wrong ${faults.length}`);
-  print(`crash points ${tried}, repeats ${repeats}, largest gap ${largestGap} segments`);
-  if (values.write) {
-    const line = ["pnpm crash-points", ...process.argv.slice(2)].join(" ");
-    const gap = { "segments in the largest gap": largestGap };
-    const counted = { points: tried, "points reached": reached, repeats, ...gap, ids };
-    writeProofRun("crash-points", line, (performance.now() - startedAt) / 1_000, counted);
-  }
+const startedAt = performance.now();
+const results: ChainResult[] = [];
+const stores = chosen("store", STORES, values.store);
+const program = crashProgram();
+for (const store of stores) {
+  await using database = await startDatabase(store);
+  results.push(...(await runStore(program, store, database)));
+}
+const { tried, reached, ids, repeats, largestGap, faults } = together(results);
+if (faults.length > 0) process.exitCode = 1;
+print(`reached ${reached} of ${tried}, ids ${ids}, wrong ${faults.length}`);
+print(`crash points ${tried}, repeats ${repeats}, largest gap ${largestGap} segments`);
+if (values.write) {
+  const line = ["pnpm crash-points", ...process.argv.slice(2)].join(" ");
+  const gap = { "segments in the largest gap": largestGap };
+  const counted = { points: tried, "points reached": reached, repeats, ...gap, ids };
+  writeProofRun("crash-points", line, (performance.now() - startedAt) / 1_000, counted);
 }

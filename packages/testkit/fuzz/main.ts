@@ -1,5 +1,5 @@
 // pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target T] [--write] | --target T --input TEXT
-import { parseArgs } from "node:util";
+import { readFlags, refuse } from "../src/proof/command-line.ts";
 import { writeProofRun } from "../src/proof/runs.ts";
 import { corpusOf } from "./corpus.ts";
 import { type FuzzResult, fuzz } from "./fuzz.ts";
@@ -20,44 +20,28 @@ const USAGE = `Usage: pnpm fuzz [--seconds N] [--inputs N] [--seed S] [--target 
   --hang-ms N  how long the event loop may stand still (20000)
   --within N   most milliseconds that an input may take, if the target allows more`;
 
-function usage(text: string): never {
-  console.error(`${text}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function readArgs() {
-  try {
-    return parseArgs({
-      options: {
-        seconds: { type: "string", default: "10" },
-        inputs: { type: "string" },
-        seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
-        target: { type: "string" },
-        write: { type: "boolean", default: false },
-        input: { type: "string" },
-        planted: { type: "boolean", default: false },
-        "hang-ms": { type: "string", default: "20000" },
-        within: { type: "string" },
-        help: { type: "boolean", default: false },
-      },
-    }).values;
-  } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
-  }
-}
-
 function number(name: string, text: string | undefined, byDefault: number): number {
   const value = text === undefined ? byDefault : Number(text);
-  return value >= 0 ? value : usage(`--${name} must be a number, got ${text}`);
+  return value >= 0 ? value : refuse(`--${name} must be a number, got ${text}`, USAGE);
 }
 
 function named<Name extends string>(what: string, text: string, of: Record<Name, unknown>): Name {
   if (Object.hasOwn(of, text)) return text as Name;
-  return usage(`--${what} must be one of ${Object.keys(of).join(", ")}, got ${text}`);
+  return refuse(`--${what} must be one of ${Object.keys(of).join(", ")}, got ${text}`, USAGE);
 }
 
 const ALL = Object.keys(TARGETS) as TargetName[];
-const args = readArgs();
+const args = readFlags(USAGE, {
+  seconds: { type: "string", default: "10" },
+  inputs: { type: "string" },
+  seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+  target: { type: "string" },
+  write: { type: "boolean", default: false },
+  input: { type: "string" },
+  planted: { type: "boolean", default: false },
+  "hang-ms": { type: "string", default: "20000" },
+  within: { type: "string" },
+});
 const heartbeat = new Heartbeat(number("hang-ms", args["hang-ms"], 0));
 
 async function run(name: TargetName, planted?: PlantedName): Promise<FuzzResult> {
@@ -120,12 +104,8 @@ async function runPlanted(target: TargetName): Promise<number> {
   return missed;
 }
 
-if (args.help) {
-  console.log(USAGE);
-} else {
-  const names = args.target === undefined ? ALL : [named("target", args.target, TARGETS)];
-  const found = await (args.planted ? runPlanted(names[0] ?? "grpc-fast") : runAll(names));
-  console.log(`seed ${args.seed}, ${args.planted ? "missed" : "findings"} ${found}`);
-  process.exitCode = found > 0 ? 1 : 0;
-}
+const names = args.target === undefined ? ALL : [named("target", args.target, TARGETS)];
+const found = await (args.planted ? runPlanted(names[0] ?? "grpc-fast") : runAll(names));
+console.log(`seed ${args.seed}, ${args.planted ? "missed" : "findings"} ${found}`);
+process.exitCode = found > 0 ? 1 : 0;
 await heartbeat.stop();

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
+import { readFlags, refuse } from "../src/proof/command-line.ts";
 import { Dice } from "../sim/world/random.ts";
 import { provideProgram } from "../../../scripts/test-program.ts";
 
@@ -18,45 +18,25 @@ const USAGE = `Usage: pnpm nemesis [--minutes M] [--seed S] [--out DIR] [--sites
   --verbose      prints each fault
   --write        adds the run to docs/proof/runs.json; \`pnpm generate\` shows it in docs/proof.md`;
 
-function readArgs() {
-  try {
-    return parseArgs({
-      options: {
-        minutes: { type: "string", default: "1" },
-        seed: { type: "string", default: "1" },
-        out: { type: "string" },
-        sites: { type: "string" },
-        plant: { type: "string" },
-        python: { type: "boolean", default: false },
-        strict: { type: "boolean", default: false },
-        verbose: { type: "boolean", default: false },
-        write: { type: "boolean", default: false },
-        help: { type: "boolean", default: false },
-      },
-    }).values;
-  } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
-  }
-}
-
-function usage(text: string): never {
-  console.error(`${text}\n\n${USAGE}`);
-  process.exit(2);
-}
-
 /** A short run has time and processors for two of them. */
 function sitesOf(seed: string, isLong: boolean): readonly string[] {
   if (isLong) return ["sqlite", "postgres", "etcd"];
   return ["sqlite", new Dice(seed).pick(["etcd", "postgres"])];
 }
 
-const args = readArgs();
-if (args.help) {
-  console.log(USAGE);
-  process.exit(0);
-}
+const args = readFlags(USAGE, {
+  minutes: { type: "string", default: "1" },
+  seed: { type: "string", default: "1" },
+  out: { type: "string" },
+  sites: { type: "string" },
+  plant: { type: "string" },
+  python: { type: "boolean", default: false },
+  strict: { type: "boolean", default: false },
+  verbose: { type: "boolean", default: false },
+  write: { type: "boolean", default: false },
+});
 const minutes = Number(args.minutes);
-if (!(minutes > 0 && minutes <= 1_440)) usage("--minutes must be a number up to 1440");
+if (!(minutes > 0 && minutes <= 1_440)) refuse("--minutes must be a number up to 1440", USAGE);
 // Histories of a long run are larger than memory may be.
 const out = path.resolve(args.out ?? mkdtempSync(path.join(tmpdir(), "idmint-nemesis-")));
 mkdirSync(out, { recursive: true });

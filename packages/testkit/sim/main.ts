@@ -1,6 +1,6 @@
 // pnpm sim [--histories N] [--from SEED] [--jobs N] [--first] [--write] | --seed SEED [--trace]
 import { availableParallelism } from "node:os";
-import { parseArgs } from "node:util";
+import { readFlags, wholeOf } from "../src/proof/command-line.ts";
 import { writeProofRun } from "../src/proof/runs.ts";
 import { runHistory } from "./history.ts";
 import { planOf } from "./plan.ts";
@@ -22,35 +22,15 @@ const USAGE = `Usage: pnpm sim [--histories N] [--from SEED] [--jobs N] [--first
   --seed SEED    runs one history; what goes wrong is shrunk to the faults that it takes
   --trace        prints all that happens in it`;
 
-function readArgs() {
-  try {
-    return parseArgs({
-      options: {
-        histories: { type: "string", default: "200" },
-        from: { type: "string", default: "1" },
-        jobs: { type: "string", default: String(availableParallelism()) },
-        first: { type: "boolean", default: false },
-        seed: { type: "string" },
-        trace: { type: "boolean", default: false },
-        write: { type: "boolean", default: false },
-        help: { type: "boolean", default: false },
-      },
-    }).values;
-  } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
-  }
-}
-
-function usage(text: string): never {
-  console.error(`${text}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function whole(name: string, text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number >= 1) return number;
-  return usage(`--${name} must be a whole number from 1 on, got ${text}`);
-}
+const args = readFlags(USAGE, {
+  histories: { type: "string", default: "200" },
+  from: { type: "string", default: "1" },
+  jobs: { type: "string", default: String(availableParallelism()) },
+  first: { type: "boolean", default: false },
+  seed: { type: "string" },
+  trace: { type: "boolean", default: false },
+  write: { type: "boolean", default: false },
+});
 
 function print(line: string): void {
   console.log(line);
@@ -66,10 +46,10 @@ async function runOne(seed: string, isTraced: boolean): Promise<boolean> {
   return violations.length === 0;
 }
 
-async function runMany(args: ReturnType<typeof readArgs>): Promise<boolean> {
-  const histories = whole("histories", args.histories);
-  const from = whole("from", args.from);
-  const jobs = whole("jobs", args.jobs);
+async function runMany(): Promise<boolean> {
+  const histories = wholeOf("histories", args.histories, USAGE);
+  const from = wholeOf("from", args.from, USAGE);
+  const jobs = wholeOf("jobs", args.jobs, USAGE);
   const startedAt = performance.now();
   const tally = new Tally();
   await runAll({ from, histories, jobs, shrinks: !args.first }, ({ counted, lines }) => {
@@ -87,10 +67,5 @@ async function runMany(args: ReturnType<typeof readArgs>): Promise<boolean> {
   return tally.bad === 0 && tally.wanting.length === 0;
 }
 
-const args = readArgs();
-if (args.help) print(USAGE);
-else {
-  const isWell =
-    args.seed === undefined ? await runMany(args) : await runOne(args.seed, args.trace);
-  process.exitCode = isWell ? 0 : 1;
-}
+const isWell = args.seed === undefined ? await runMany() : await runOne(args.seed, args.trace);
+process.exitCode = isWell ? 0 : 1;
