@@ -1,5 +1,6 @@
 // What befalls a server, one at a time on each site, so that another one can always be reached.
 import { setTimeout as pause } from "node:timers/promises";
+import type { FleetServer } from "../../src/fleet/fleet.ts";
 import type { Dice } from "../../sim/world/random.ts";
 import type { Way } from "../link.ts";
 import type { Site, SiteServer } from "../sites/site.ts";
@@ -7,13 +8,15 @@ import type { Site, SiteServer } from "../sites/site.ts";
 /** It resolves when the server is well again. */
 type ServerFault = (site: Site, server: SiteServer, dice: Dice) => Promise<void>;
 
+/** A standby is made anew meanwhile. */
+const START_MS = 60_000;
 const WAYS: readonly (readonly Way[])[] = [["there"], ["back"], ["there", "back"]];
 
 async function kill(site: Site, { name, server }: SiteServer, dice: Dice): Promise<void> {
   const isBack = site.note("server", "kill-server", name);
   await server.kill();
   await pause(dice.int(0, 1_500));
-  await server.start();
+  await start(server);
   isBack();
 }
 
@@ -21,8 +24,26 @@ async function restart(site: Site, { name, server }: SiteServer): Promise<void> 
   const isBack = site.note("server", "stop-server", name);
   const { code } = await server.stop();
   if (code !== 0) throw new Error(server.describe());
-  await server.start();
+  await start(server);
   isBack();
+}
+
+/**
+ * As a service manager does: a PostgreSQL that was promoted a moment ago waits for no standby yet, and servers do not start on it until
+ * it does.
+ */
+async function start(server: FleetServer): Promise<void> {
+  const end = performance.now() + START_MS;
+  for (;;) {
+    try {
+      await server.start();
+      return;
+    } catch (thrown) {
+      const isUnsafe = server.process.stderr.includes("STORE_UNSAFE");
+      if (!isUnsafe || performance.now() > end) throw thrown;
+    }
+    await pause(250);
+  }
 }
 
 async function freeze(site: Site, { name, server }: SiteServer, dice: Dice): Promise<void> {
