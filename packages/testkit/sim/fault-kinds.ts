@@ -1,5 +1,5 @@
-/** What may befall a fleet; `faults.ts` says how. */
-export const FAULT_KINDS = [
+/** What may befall any fleet; `faults.ts` says how. */
+export const FLEET_FAULTS = [
   "server killed",
   "server stopped",
   "server paused",
@@ -25,5 +25,10 @@ export const FAULT_KINDS = [
   "store went back, as another one",
   "store went back, unseen",
 ] as const;
+
+/** What may befall a fleet that counts in Redis. */
+export const REDIS_FAULTS = ["Redis down", "Redis restarts"] as const;
+
+export const FAULT_KINDS = [...FLEET_FAULTS, ...REDIS_FAULTS] as const;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];

@@ -81,6 +81,13 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
     fleet.site.goBack(ms, false);
     return undefined;
   },
+  "Redis down": (fleet, { target }) => fleet.redis(target)?.disturb({ isDown: true }),
+  "Redis restarts": (fleet, { target, ms, size }) => {
+    // With all, with nothing, or with what an older snapshot has.
+    const agoMs = size < 0.25 ? 0 : size < 0.5 ? undefined : ms * size;
+    fleet.redis(target)?.restart(agoMs, false);
+    return undefined;
+  },
 };
 
 export function befall(fleet: Fleet, fault: Fault): (() => void) | undefined {

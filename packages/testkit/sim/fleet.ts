@@ -5,10 +5,13 @@ import type { ServerEvent } from "../../server/src/service/events.ts";
 import { Checker } from "./check/checker.ts";
 import { Meetings } from "./check/meetings.ts";
 import { Network } from "./world/network.ts";
+import { simKind } from "./kinds.ts";
 import { BEGIN_MS, type Plan } from "./plan.ts";
 import { EventQueue } from "./world/queue.ts";
 import { Dice } from "./world/random.ts";
 import { Rpc } from "./world/rpc.ts";
+import { SimRedis } from "./nodes/redis.ts";
+import { RedisSite } from "./nodes/redis-site.ts";
 import { SimSdk } from "./nodes/sdk.ts";
 import { SimServer } from "./nodes/server.ts";
 import { type PlantedStore, StoreSite } from "./nodes/store-site.ts";
@@ -17,6 +20,9 @@ import { Trace } from "./world/trace.ts";
 import { World } from "./world/world.ts";
 
 const STORE_TIMEOUT_MS = 1_000;
+const REDIS_TIMEOUT_MS = 500;
+/** Maxima last for seconds, so that they are raised in a history. */
+const REDIS_SETTINGS = { "redis.raise_below": "5s", "redis.raise_by": "10s" } as const;
 /** Who runs a server starts it again when its start failed. */
 const RESTART_MS = 1_000;
 const MOST_OFFSET_MS = 2_000;
@@ -49,6 +55,7 @@ export class Fleet {
   readonly network: Network;
   readonly rpc: Rpc;
   readonly site: StoreSite;
+  readonly #redis: readonly RedisSite[];
   readonly #planted: Planted;
   readonly #dice: Dice;
   readonly #servers: (SimServer | undefined)[] = [];
@@ -68,6 +75,8 @@ export class Fleet {
     this.network = new Network(seed, this.queue);
     this.rpc = new Rpc(this.network);
     this.site = new StoreSite(seed, this, planted.store);
+    const names = plan.tags.some((tag) => simKind(tag).isInRedis) ? ["a"] : [];
+    this.#redis = names.map((name) => new RedisSite(seed, name, this));
     this.#planted = planted;
     this.#dice = new Dice(`${seed}/fleet`);
     this.#onSdk = onSdk;
@@ -90,6 +99,10 @@ export class Fleet {
 
   get addresses(): readonly string[] {
     return Array.from({ length: this.plan.servers }, (_, at) => addressOf(at));
+  }
+
+  redis(target: number): RedisSite | undefined {
+    return this.#redis[target % Math.max(1, this.#redis.length)];
   }
 
   server(target: number): SimServer | undefined {
@@ -132,12 +145,14 @@ export class Fleet {
       instance: this.serverName(at),
       address: addressOf(at),
       store,
+      redisServers: this.#redis.map((site) => this.#redisOf(world, site)),
       rpc: this.rpc,
       settings: {
         "store.timeout": `${STORE_TIMEOUT_MS}ms`,
         "node.max_offline": `${this.plan.maxOfflineMs}ms`,
         "limits.tags": String(this.plan.limitTags),
         ...(this.plan.acceptsAlone ? { epoch_gap: "1000000" } : {}),
+        ...(this.#redis.length > 0 ? REDIS_SETTINGS : {}),
         drain_delay: "500ms",
         drain_time: "2s",
       },
@@ -154,6 +169,10 @@ export class Fleet {
         this.#end(at, server, RESTART_MS);
       },
     );
+  }
+
+  #redisOf(world: World, site: RedisSite): SimRedis {
+    return new SimRedis({ world, site, network: this.network, timeoutMs: REDIS_TIMEOUT_MS });
   }
 
   /** Ends its process in the middle of what it does; it starts again after a while. */

@@ -8,4 +8,5 @@ export type SimKindName =
   | "object_id"
   | "invoice"
   | "coupons"
-  | "serial";
+  | "serial"
+  | "counted_in_redis";

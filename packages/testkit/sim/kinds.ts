@@ -1,5 +1,5 @@
 import { durationOf, type KeyedPermutation, UnguessableIds } from "@idmint/core";
-import { ObjectIdVariant, Order, PeriodUnit, Tag } from "@idmint/proto";
+import { ObjectIdVariant, Order, PeriodUnit, SequenceBackend, Tag } from "@idmint/proto";
 import { keyOf } from "../../server/src/unguessable/keys.ts";
 import type { UnguessableKey } from "../../server/src/service/issue/tag-text.ts";
 import type { SimKindName } from "./kind-names.ts";
@@ -21,6 +21,8 @@ interface SimKind {
   readonly hasFloor: boolean;
   /** Whether an id hangs on a worker id that is leased. */
   readonly isLeased: boolean;
+  /** Whether it counts in Redis. */
+  readonly isInRedis: boolean;
   /** Whether callers get text. */
   readonly isText: boolean;
   /** The number that was granted, of a text or of a number that tells nothing. Undefined: that is no id of the tag. */
@@ -29,9 +31,16 @@ interface SimKind {
   readonly isId?: (plan: TagPlan, text: string) => boolean;
 }
 
-const NUMBERS = { isGranted: true, hasFloor: true, isLeased: false, isText: false } as const;
-const LEASED = { isGranted: false, hasFloor: false, isLeased: true, isText: false } as const;
-const TEXTS = { isGranted: false, hasFloor: false, isLeased: false, isText: true } as const;
+const NOTHING = {
+  isGranted: false,
+  hasFloor: false,
+  isLeased: false,
+  isInRedis: false,
+  isText: false,
+} as const;
+const NUMBERS = { ...NOTHING, isGranted: true, hasFloor: true } as const;
+const LEASED = { ...NOTHING, isLeased: true } as const;
+const TEXTS = { ...NOTHING, isText: true } as const;
 
 function segmentOf({ min, max, holdForMs, maxAgeMs }: TagPlan) {
   const value = {
@@ -54,6 +63,19 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
     proto: () => ({
       kind: { $case: "sequence", value: { period: PeriodUnit.DAY, timeZone: "UTC" } },
     }),
+  },
+  counted_in_redis: {
+    ...NUMBERS,
+    isInRedis: true,
+    proto: ({ min, size }) => {
+      // Small steps, so that the maximum is raised now and then.
+      const value = {
+        backend: SequenceBackend.REDIS,
+        step: min,
+        maxSkip: size < 0.3 ? 2 * min : 0,
+      };
+      return { kind: { $case: "sequence", value } };
+    },
   },
   snowflake: { ...LEASED, proto: () => ({ kind: { $case: "snowflake", value: {} } }) },
   serial: {

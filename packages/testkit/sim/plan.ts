@@ -1,6 +1,6 @@
 import type { Order } from "./check/checker.ts";
 import type { SimKindName } from "./kind-names.ts";
-import { FAULT_KINDS, type FaultKind } from "./fault-kinds.ts";
+import { type FaultKind, FLEET_FAULTS, REDIS_FAULTS } from "./fault-kinds.ts";
 import { Dice } from "./world/random.ts";
 
 export interface TagPlan {
@@ -70,6 +70,9 @@ const MORE: readonly (readonly [SimKindName, bigint])[] = [
   ["coupons", 10n ** 8n - 1n],
 ];
 const MORE_SHARE = 0.22;
+/** Histories that count in Redis too. */
+const REDIS_SHARE = 0.3;
+const LAST_OF_REDIS = 2n ** 53n - 1n;
 
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
@@ -81,7 +84,7 @@ export function planOf(seed: string): Plan {
     const atMs = dice.int(2_000, stormMs);
     return { atMs, act: dice.pick(ACTIONS), target: dice.int(0, 9), ms: dice.int(500, 45_000) };
   });
-  return {
+  const plan = {
     seed,
     servers: isLong ? dice.int(3, 5) : dice.int(3, 4),
     sdks: dice.int(2, 3),
@@ -94,12 +97,39 @@ export function planOf(seed: string): Plan {
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
   };
+  return withRedis(plan, new Dice(`${seed}/redis`));
 }
 
-function faultOf(dice: Dice, stormMs: number): Fault {
+/** Some histories count in Redis too, which things befall of its own. Its draws move no others. */
+function withRedis(plan: Plan, dice: Dice): Plan {
+  if (!dice.chance(REDIS_SHARE)) return plan;
+  const { tags, stormMs } = plan;
+  const more = tagsInRedis(dice);
+  const count = dice.int(2, 5);
+  const faults = Array.from({ length: count }, () => faultOf(dice, stormMs, REDIS_FAULTS));
+  const all = [...plan.faults, ...faults].toSorted((a, b) => a.atMs - b.atMs);
+  return { ...plan, tags: [...tags, ...more], faults: all };
+}
+
+/** The same, with a tag of this kind. */
+export function withKind(plan: Plan, kind: SimKindName): Plan {
+  const { seed, tags } = plan;
+  if (tags.some((tag) => tag.kind === kind)) return plan;
+  const more = tagsInRedis(new Dice(`${seed}/${kind}`)).filter((tag) => tag.kind === kind);
+  return { ...plan, tags: [...tags, ...more] };
+}
+
+function tagsInRedis(dice: Dice): readonly TagPlan[] {
+  const min = dice.pick([5, 20, 200]);
+  const common = { min, max: min, maxAgeMs: 5_000, holdForMs: 5_000, size: dice.next() };
+  const kind = "counted_in_redis";
+  return [{ ...common, name: kind, kind, order: "STRICT", ceiling: LAST_OF_REDIS }];
+}
+
+function faultOf(dice: Dice, stormMs: number, kinds: readonly FaultKind[] = FLEET_FAULTS): Fault {
   return {
     atMs: dice.int(1_000, stormMs),
-    kind: dice.pick(FAULT_KINDS),
+    kind: dice.pick(kinds),
     target: dice.int(0, 9),
     ms: Math.round(200 + dice.about(4_000)),
     size: dice.next(),

@@ -1,4 +1,5 @@
 import type { FaultKind } from "./fault-kinds.ts";
+import type { SimKindName } from "./kind-names.ts";
 import type { Planted } from "./fleet.ts";
 import type { Action } from "./plan.ts";
 
@@ -9,6 +10,8 @@ export interface PlantedFault {
   readonly noticed: RegExp;
   /** What has to befall a fleet for it to show, besides what the seeds bring. */
   readonly needs?: FaultKind;
+  /** What the history needs a tag of. */
+  readonly needsKind?: SimKindName;
   readonly needsAction?: Action["act"];
   readonly plant: () => Planted;
 }

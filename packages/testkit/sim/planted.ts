@@ -4,6 +4,7 @@ import { AnswerCheck } from "../../client/src/answers.ts";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import { Directory } from "../../server/src/service/issue/directory.ts";
 import { PLANTED_API } from "./planted-api.ts";
+import { PLANTED_PLACES } from "./planted-places.ts";
 import type { PlantedFault } from "./planted-fault.ts";
 import { replaced } from "./replaced.ts";
 
@@ -175,6 +176,7 @@ export const PLANTED: Readonly<Record<string, PlantedFault>> = {
     }),
   },
   ...PLANTED_API,
+  ...PLANTED_PLACES,
 };
 
 /** Where a grant is not answered, it takes the ids that follow the last one. */

@@ -181,8 +181,8 @@ export class Checker {
     this.#log.add(who, range);
   }
 
-  givenBack({ tag, base, count }: Omit<IdRange, "period">): void {
-    this.#log.givenBack(tag, base, count);
+  givenBack(range: Omit<IdRange, "period">): void {
+    this.#log.givenBack(range);
   }
 
   /** What was changed since the state that the store is in again is not there any more, so nothing is held against it. */

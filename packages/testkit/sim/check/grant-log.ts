@@ -3,7 +3,7 @@ export interface IdRange {
   readonly tag: string;
   readonly period: string;
   readonly base: bigint;
-  readonly count: number;
+  readonly last: bigint;
 }
 
 interface Granted {
@@ -53,16 +53,14 @@ export class GrantLog {
     return this.#wasUnseen;
   }
 
-  add(who: string, { tag, period, base, count }: IdRange): void {
+  add(who: string, { tag, period, base, last }: IdRange): void {
     const key = keyOf(tag, period);
     const all = this.#granted.get(key) ?? [];
-    const last = base + BigInt(count) - 1n;
     all.push({ base, last, who, isUnseen: this.#isUnseen, isUnheard: false });
     this.#granted.set(key, all);
   }
 
-  givenBack(tag: string, base: bigint, count: number): void {
-    const last = base + BigInt(count) - 1n;
+  givenBack({ tag, base, last }: Omit<IdRange, "period">): void {
     const its = this.#granted.get(keyOf(tag, ""))?.findLast((one) => one.last === last);
     if (its !== undefined) its.last = base - 1n;
   }

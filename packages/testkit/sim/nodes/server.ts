@@ -7,6 +7,7 @@ import type { Config } from "../../../server/src/config/table.ts";
 import { follow } from "../../../server/src/main/following.ts";
 import { Running } from "../../../server/src/main/running.ts";
 import { createServices, type Services } from "../../../server/src/main/services.ts";
+import type { ElectedRedis } from "../../../server/src/service/redis/redis-tags.ts";
 import type { Emit } from "../../../server/src/service/events.ts";
 import type { System } from "../../../server/src/service/system.ts";
 import { StoreWait } from "../../../server/src/service/upstream/store-wait.ts";
@@ -22,6 +23,7 @@ export interface SimServerParts {
   readonly instance: string;
   readonly address: string;
   readonly store: Store;
+  readonly redisServers: readonly ElectedRedis[];
   readonly rpc: Rpc;
   readonly settings: NonNullable<ConfigSources["defaults"]>;
   readonly emit: Emit;
@@ -131,10 +133,11 @@ export class SimServer implements Listener {
 
   /** Rejects when the store did not answer for too long. */
   async start(): Promise<void> {
-    const { world, instance, store, rpc, settings, emit } = this.#parts;
+    const { world, instance, store, redisServers, rpc, settings, emit } = this.#parts;
     const config = { ...configOf(settings), instance };
     const system = systemOf(world);
-    const services = createServices(config, { store, emit, system, keys: KEYS });
+    const places = { ticketDatabases: [], redisServers };
+    const services = createServices(config, { store, emit, system, places, keys: KEYS });
     this.#services = services;
     const storeWait = new StoreWait({ ...system, emit }, config.storeStartTimeoutMs);
     const grpc = {
@@ -150,7 +153,7 @@ export class SimServer implements Listener {
       ...config,
       ...system,
       services,
-      stores: [store],
+      stores: [store, ...redisServers],
       telemetry: { metrics: undefined, stop: () => Promise.resolve() },
       grpc: this.#door(),
       http: undefined,

@@ -202,7 +202,8 @@ export class StoreSite {
         }
         const { base, count, version, epoch, period } = grant;
         this.#trace.note(who, `is granted ${tag} ${base}+${count} v${version} e${epoch}`);
-        this.#checker.granted(who, { tag, period: period?.start ?? "", base, count });
+        const last = base + BigInt(count) - 1n;
+        this.#checker.granted(who, { tag, period: period?.start ?? "", base, last });
       });
     } else if (name === "giveBack") {
       const requests = args[0] as CallArgs["giveBack"][0];
@@ -211,8 +212,15 @@ export class StoreSite {
         if (request === undefined) return;
         const { tag, from, to } = request;
         this.#trace.note(who, `gives back ${tag} ${from}…${to}: ${count}`);
-        if (count > 0) this.#checker.givenBack({ tag, base: from, count });
+        const last = from + BigInt(count) - 1n;
+        if (count > 0) this.#checker.givenBack({ tag, base: from, last });
       });
+    } else if (name === "raise") {
+      const raised = answer as CallAnswers["raise"];
+      if (raised.outcome !== "raised") return;
+      const { tag, before, floor: last, generation } = raised;
+      this.#trace.note(who, `raises ${tag} g${generation} from ${before} to ${last}`);
+      this.#checker.granted(who, { tag, period: "", base: before + 1n, last });
     } else if (name === "accept") {
       this.#trace.note(who, `accepts the store: ${this.database.incarnation}`);
       this.#checker.storeIsSeen();

@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { EXCLUDED } from "../../sim/check/grant-log.ts";
 import { type Outcome, runHistory } from "../../sim/history.ts";
-import { ACTIONS, type Plan, planOf } from "../../sim/plan.ts";
+import { ACTIONS, type Plan, planOf, withKind } from "../../sim/plan.ts";
 import type { PlantedFault } from "../../sim/planted-fault.ts";
 import { PLANTED } from "../../sim/planted.ts";
 
@@ -70,7 +70,8 @@ test("histories call every method of the API", async () => {
 });
 
 /** A history in which what a planted fault needs befalls the fleet a few times. */
-function withNeeds(plan: Plan, { needs, needsAction }: PlantedFault): Plan {
+function withNeeds(bare: Plan, { needs, needsKind, needsAction }: PlantedFault): Plan {
+  const plan = needsKind === undefined ? bare : withKind(bare, needsKind);
   const times = [15_000, 25_000, 35_000];
   if (needs !== undefined) {
     const more = { kind: needs, ms: 2_500, size: 0.9 };

@@ -1,0 +1,32 @@
+import { RedisMarks } from "../../server/src/service/redis/marks.ts";
+import { RedisHashes } from "../src/memory/redis/hashes.ts";
+import type { PlantedFault } from "./planted-fault.ts";
+import { replaced, wrapped } from "./replaced.ts";
+
+/** Faults of what counts beside the store. */
+export const PLANTED_PLACES: Readonly<Record<string, PlantedFault>> = {
+  "Redis counts on": {
+    about:
+      "a Redis that counts on from whatever it came back with, and servers that tell each other nothing of it",
+    noticed: /counted_in_redis: .* (?:had got|after)/,
+    needs: "Redis restarts",
+    needsKind: "counted_in_redis",
+    plant: () => ({
+      patch: () => {
+        const ends = [
+          wrapped(
+            RedisHashes.prototype,
+            "check",
+            (check) =>
+              function credulous(this: RedisHashes, ...asked) {
+                const doubt = check.apply(this, asked);
+                return doubt?.status === "restarted" ? undefined : doubt;
+              },
+          ),
+          replaced(RedisMarks.prototype, "of", () => 0n),
+        ];
+        return () => ends.forEach((end) => end());
+      },
+    }),
+  },
+};
