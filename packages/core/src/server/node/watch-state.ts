@@ -30,6 +30,8 @@ interface WatchedPart {
   answeredAt: number;
   answeringSince: number;
   readonly nodes: Map<string, WatchedNode>;
+  /** Servers that are gone: with the time, their times grow less. */
+  readonly gone: Gone[];
   /** When this server first knew of a revision. */
   readonly known: Timeline;
   /** When every server was known to have obeyed a revision, or to have stopped. */
@@ -46,6 +48,12 @@ interface WatchedNode {
 
 /** A revision, and from when on something was so of it and of all below. */
 type Timeline = { readonly at: number; readonly revision: bigint }[];
+
+/** A server whose row was not there any more: by then it had stopped, and it had its own time to do so. */
+interface Gone {
+  readonly at: number;
+  readonly maxOfflineMs: number;
+}
 
 /** Entries of a timeline. What was before the oldest is taken to be as late as that: later than it was, never earlier. */
 const MAX_ENTRIES = 1_000;
@@ -112,7 +120,22 @@ export function sawPart(
     const obeyed = obeyedIn(row, part.incarnation);
     if (obeyed < least) least = obeyed;
   }
+  for (const { row } of before.values()) {
+    const { maxOfflineMs = Infinity } = row;
+    const present = watched.nodes.get(row.id)?.row;
+    if (present === undefined || present.maxOfflineMs !== row.maxOfflineMs)
+      noteGone(watched.gone, { at: now, maxOfflineMs });
+  }
   note(watched.obeyed, least, now);
+}
+
+/** Whoever went earlier and had less time adds nothing to any moment. */
+function noteGone(gone: Gone[], one: Gone): void {
+  while ((gone.at(-1)?.maxOfflineMs ?? Infinity) <= one.maxOfflineMs && gone.length > 0) gone.pop();
+  gone.push(one);
+  const [first, second] = gone;
+  if (gone.length <= MAX_ENTRIES || first === undefined || second === undefined) return;
+  gone.splice(0, 2, { at: second.at, maxOfflineMs: first.maxOfflineMs });
 }
 
 /** A row of the store showed a change that no poll has shown yet. */
@@ -138,12 +161,8 @@ export function obedienceOf(
   const knownAt = timeOf(watched.known, revision);
   const confirmedAt = timeOf(watched.obeyed, revision);
   if (knownAt === undefined) return { at: undefined, knownAt: undefined, laggards: [] };
-  const latest = longest([own, ...[...watched.nodes.values()].map(({ row }) => row)]);
   // Whoever appeared since the rows were read, and before the change, is not known yet.
-  const boundAt =
-    watched.askedRevision < revision || latest === undefined
-      ? undefined
-      : knownAt + withClockMargin(latest);
+  const boundAt = watched.askedRevision < revision ? undefined : boundOf(watched, knownAt, own);
   if (confirmedAt !== undefined) {
     return { at: Math.min(confirmedAt, boundAt ?? Infinity), knownAt, laggards: [] };
   }
@@ -157,6 +176,22 @@ export function obedienceOf(
       return { part, row, seenAt, stopsAt };
     });
   return { at: boundAt, knownAt, laggards };
+}
+
+/** Invariant 3, for all servers that were there when a change was known, those too that are gone since. */
+function boundOf(
+  { nodes, gone }: WatchedPart,
+  knownAt: number,
+  own: { readonly maxOfflineMs: number | undefined },
+): number | undefined {
+  const latest = longest([own, ...[...nodes.values()].map(({ row }) => row)]);
+  if (latest === undefined) return undefined;
+  let boundAt = knownAt + withClockMargin(latest);
+  for (const { at, maxOfflineMs } of gone) {
+    if (at < knownAt) continue;
+    boundAt = Math.max(boundAt, Math.min(at, knownAt + withClockMargin(maxOfflineMs)));
+  }
+  return boundAt;
 }
 
 /** By when all servers have heard of whatever a database had seen changed when `moment` came, or stopped. */
@@ -203,6 +238,7 @@ function partOf(state: NodeWatchState, name: string, incarnation: string): Watch
     answeredAt: -Infinity,
     answeringSince: -Infinity,
     nodes,
+    gone: [],
     known: [],
     obeyed: [],
   };

@@ -111,6 +111,28 @@ test("the longest max_offline counts", () => {
   expect(at(2)).toBe(110 + 5_050);
 });
 
+test("a server that is gone had its own time, until it was seen to be gone", () => {
+  const { poll, at } = watching();
+  const slow = row("a", 1, { obeyed: 1n, maxOfflineMs: 60_000 });
+  poll(0, 1, [slow]);
+  poll(100, 2, [slow]);
+  poll(50_000, 2, []);
+  // By the time of those that are left it would have stopped at 1,120.
+  expect(at(2)).toBe(50_010);
+  // What is changed later it did not have to hear of.
+  poll(51_000, 3, [row("b", 1, { obeyed: 2n })]);
+  poll(52_000, 3, [row("b", 1, { obeyed: 2n })]);
+  expect(at(3)).toBe(51_010 + 1_010);
+});
+
+test("a server that goes on with another time in the same row had its own one before", () => {
+  const { poll, at } = watching();
+  poll(0, 1, [row("a", 1, { obeyed: 1n, maxOfflineMs: 60_000 })]);
+  poll(100, 2, [row("a", 1, { obeyed: 1n, maxOfflineMs: 60_000 })]);
+  poll(5_000, 2, [row("a", 2, { obeyed: 2n, maxOfflineMs: 1_000 })]);
+  expect(at(2)).toBe(5_010);
+});
+
 test("while a server that never stops by itself is not heard of nothing is known", () => {
   const { poll, at, laggards } = watching();
   const endless = row("a", 1, { maxOfflineMs: undefined });
