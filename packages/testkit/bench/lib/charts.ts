@@ -88,7 +88,7 @@ function warmChart(summaries: readonly Summary[]): Chart {
 
 function npmChart(summaries: readonly Summary[]): Chart {
   const peers = summaries.map(({ text, ours }) => ({
-    generator: text.replace(/, as it comes$/, ""),
+    generator: text,
     value: ours,
     who: "npm",
   }));

@@ -129,6 +129,9 @@ function isShown(summary: Summary, all: readonly Summary[]): boolean {
   return !isString || summary.verdict === "missed";
 }
 
+const COLUMNS = ["figure", "measured", "compared with", "ratio", "bar"];
+
+/** Columns whose cells are all the same are told once, above the table. */
 function sectionOf(
   { benchmark, date, summaries }: Run,
   benchmarks: readonly Benchmark[],
@@ -137,12 +140,23 @@ function sectionOf(
   const title = benchmarks.find(({ name }) => name === benchmark)?.title ?? benchmark;
   const image = images.get(benchmark);
   const judged = summaries.filter((summary) => isShown(summary, summaries));
+  const rows = judged.map((summary, at) => cellsOf(summary, judged[at - 1]));
+  const [first = []] = rows;
+  const isTold = COLUMNS.map(
+    (_, at) => at > 1 && rows.length > 2 && rows.every((cells) => cells[at] === first[at]),
+  );
+  const told = first.flatMap((cell, at) =>
+    isTold[at] === true && cell !== "" ? `${COLUMNS[at]} ${cell}` : [],
+  );
+  const shown = (cells: readonly string[]): string =>
+    row(cells.filter((_, at) => isTold[at] !== true));
   return [
     `\n## ${title}\n`,
     `\`pnpm bench ${benchmark}\`, ${date}\n`,
     ...(image === undefined ? [] : [`${image}\n`]),
-    row(["figure", "idmint", "compared with", "ratio", "bar"]),
-    "|---|---|---|---|---|",
-    ...judged.map((summary, at) => row(cellsOf(summary, judged[at - 1]))),
+    ...(told.length === 0 ? [] : [`In every row: ${told.join(", ")}.\n`]),
+    shown(COLUMNS),
+    `|${isTold.map((isOut) => (isOut ? "" : "---|")).join("")}`,
+    ...rows.map(shown),
   ].join("\n");
 }

@@ -114,7 +114,7 @@ export const againstNpm: Benchmark = {
     const rows = npmNames.flatMap((name): readonly Figure[] => [
       {
         id: `sdk-npm.${name}`,
-        text: `${name}, as it comes`,
+        text: name,
         unit: "ns an id",
         peer: "idmint nextSync",
         samples: samplesOf(of(`npm:${name}`), of("ours:nextSync"), (ns) => ns),

@@ -53,7 +53,7 @@ function figuresOf(
   return [
     {
       id: `${id}.calls`,
-      text: `${text}, on ${where}`,
+      text: `${text}: calls, on ${where}`,
       unit: "calls/s",
       peer: ONE,
       samples: of((result) => result.callsPerSecond),
@@ -62,10 +62,11 @@ function figuresOf(
     },
     {
       id: `${id}.cpu`,
-      text: `${text}: processor time of all its processes (twice the cores are ${GAIN} × the calls while a call takes no more than ${PROCESSES / GAIN} × the time)`,
+      text: `${text}: processor time of all its processes`,
       unit: "µs a call",
       peer: ONE,
       samples: of((result) => result.cpuUs),
+      // Twice the cores are GAIN × the calls while a call takes no more than this.
       bar: ratioAtMost(PROCESSES / GAIN),
     },
     {

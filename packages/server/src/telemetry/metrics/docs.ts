@@ -1,4 +1,4 @@
-import { METRIC_NAMES, type MetricName, METRICS } from "./table.ts";
+import { METRIC_NAMES, type MetricName, METRICS, TAG } from "./table.ts";
 import { prometheusName } from "./prometheus-name.ts";
 
 const KINDS = { sum: "counter", gauge: "gauge", histogram: "histogram" } as const;
@@ -12,14 +12,17 @@ export function metricsDocs(): string {
 [observability.md](observability.md) says how to collect them. OTLP uses the first name, and \`/metrics\` the second, to which
 a histogram adds \`_bucket\`, \`_sum\` and \`_count\`. Units are UCUM's; what stands in braces is counted.
 
-A server in several processes adds the attribute \`process\` at \`/metrics\`: sum over it for what the server did.
+The attribute \`tag\` is ${TAG.tag}, unless more is said. A server in several processes adds the attribute \`process\` at
+\`/metrics\`: sum over it for what the server did.
 
 ${METRIC_NAMES.map(section).join("\n")}`;
 }
 
 function section(name: MetricName): string {
   const { unit, kind, attributes, text } = METRICS[name];
-  const listed = Object.entries(attributes).map(([key, says]) => `- \`${key}\`: ${says}`);
+  const listed = Object.entries(attributes).map(([key, says]) =>
+    says === TAG.tag ? `- \`${key}\`` : `- \`${key}\`: ${says}`,
+  );
   return [
     `## ${name}`,
     "",

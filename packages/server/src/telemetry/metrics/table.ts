@@ -59,7 +59,8 @@ export type MetricName =
 /** The tags without series of their own. No tag can have this name. */
 export const OTHER_TAGS = "_other";
 
-const TAG = {
+/** The attribute of whatever is told of single tags. */
+export const TAG: { readonly tag: string } = {
   tag: `one of the busiest tags, or \`${OTHER_TAGS}\``,
 };
 const ERROR = { "error.type": "the reason, where it failed" };
