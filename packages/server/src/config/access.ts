@@ -26,7 +26,7 @@ export const ACCESS_OPTIONS: { readonly [K in keyof AccessConfig]: Option<Access
   accessAnonymous: optional(
     "access.anonymous",
     oneOf("none", "issue", "all"),
-    "What callers may do who show neither a token nor a known certificate: nothing, take ids of the tags in `access.anonymous_tags`, or everything with them. Default: everything on a loopback address until there are principals, and nothing elsewhere. A server that other machines can reach does not start before there are principals or this is `issue` or `all`.",
+    "What callers may do who show neither a token nor a known certificate: nothing, take ids of the tags in `access.anonymous_tags`, or everything with them. Default: everything on a loopback address until there are principals, and nothing elsewhere. A server that other machines can reach does not start without principals, unless this is `issue` or `all`.",
   ),
   accessAnonymousTags: option(
     "access.anonymous_tags",

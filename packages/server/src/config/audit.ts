@@ -19,6 +19,6 @@ export const AUDIT_OPTIONS: { readonly [K in keyof AuditConfig]: Option<AuditCon
     "audit.max_rows",
     integer(100, 10_000_000),
     "100000",
-    "Most changes that the store keeps in its audit trail, and most refusals. Where there are more, the oldest go of the principals who have more than an equal part, so nobody's rows push out another's.",
+    "Most changes that the store keeps in its audit trail, and most refusals. Beyond that the oldest go of the principals who have more than an equal part.",
   ),
 };

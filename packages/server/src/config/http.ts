@@ -77,7 +77,7 @@ export const HTTP_OPTIONS: { readonly [K in keyof HttpConfig]: Option<HttpConfig
     "http.hosts",
     hostNames,
     "",
-    "Names under which callers may reach HTTP, besides IP addresses, `localhost`, and the hosts of `http.address`, `grpc.address` and `node.advertise`. A request for another name is refused, because a web page elsewhere can give its own name the address of this server. /healthz and /readyz are answered under every name.",
+    "Names under which callers may reach HTTP, besides IP addresses, `localhost`, and the hosts of `http.address`, `grpc.address` and `node.advertise`. A request for another name is refused, since a web page elsewhere can give its own name this server's address. /healthz and /readyz are answered under every name.",
   ),
 };
 

@@ -170,7 +170,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.start_timeout",
     duration("0s", "24h"),
     "1min",
-    "How long a server that starts waits for a store that does not answer. Meanwhile it says why in its log, and is not ready. Then it ends. A store that refuses or has no schema ends the start at once.",
+    "How long a server that starts waits for a store that does not answer. Meanwhile its log says why, and it is not ready. Then it ends. A store that refuses or has no schema ends the start at once.",
   ),
   storePoolSize: option(
     "store.pool_size",
@@ -188,12 +188,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "allow_unproved_store",
     flag,
     "false",
-    "Unsafe: issue ids as soon as the store answers. Otherwise a server that starts waits until another server of the store, which knew it before, has renewed its row, or for about 12 s where their rows stand still; alone in its store it waits for nothing. A store that was put back to an earlier state is noticed by servers that ran before, and one that has just started would issue ids again meanwhile.",
+    "Unsafe: issue ids as soon as the store answers, which a store that was put back to an earlier state does too. Otherwise a server that starts waits until another one, which knew the store before, has renewed its row, or for about 12 s where rows stand still; alone in its store it waits for nothing.",
   ),
   epochGap: optional(
     "epoch_gap",
     bigInteger(0n, MAX_ID),
-    "If the store went back, accept it at once and raise every floor by this many ids, instead of refusing until an operator accepts it. The number must be larger than what the whole fleet can have been granted since the backup.",
+    "If the store went back, accept it and raise every floor by this many ids, without an operator. It must be more than the whole fleet can have been granted of any tag since the backup.",
   ),
   redisUrls: option(
     "redis.urls",
@@ -288,12 +288,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "node.max_offline",
     durationOrNone("1s", "24h"),
     "30min",
-    "How long this server issues ids without hearing from its store, from memory or from Redis. After that it refuses every call until the store answers again. So long `idmint tag pause` and `advance` wait for a server that is gone. With `none` the server never stops, and while it is silent nobody can say when a change is in effect.",
+    "How long this server issues ids, from memory or from Redis, without hearing from its store. Then it refuses every call until the store answers. So long `idmint tag pause` and `advance` wait for a server that is gone. With `none` it never stops, and while it is silent nobody can say when a change is in effect.",
   ),
   nodeAdvertise: optional(
     "node.advertise",
     address,
-    "The address at which SDKs, other servers and operators reach this server by gRPC. It appears in the list of servers, from which SDKs learn it. Default: `grpc.address`, unless that address means all interfaces.",
+    "The address at which other servers, operators, and SDKs, which learn it from the list of servers, reach this server by gRPC. Default: `grpc.address`, unless that address means all interfaces.",
   ),
   nodeZone: option(
     "node.zone",
@@ -357,7 +357,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "drain_delay",
     duration("0ms", "10min"),
     "10s",
-    "How long a server that was told to stop, or that an operator drained, still answers, while it says that it is not ready and its connections are told to go: two periods of the probes of whoever is in front of it.",
+    "How long a server that was told to stop, or that an operator drained, still answers while its callers are told to go: two periods of the probes of whoever is in front of it.",
   ),
   drainTimeMs: option(
     "drain_time",
@@ -369,7 +369,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "poll_interval",
     duration("50ms", "1s"),
     "800ms",
-    "How often the server asks the store for changes. It is below a second, so that every change is seen within a second.",
+    "How often the server asks the store for changes.",
   ),
   prefetchShare: option(
     "prefetch_share",
