@@ -27,7 +27,20 @@ export const FLEET_FAULTS = [
 ] as const;
 
 /** What may befall a fleet that counts in Redis. */
-export const REDIS_FAULTS = ["Redis down", "Redis restarts"] as const;
+export const REDIS_FAULTS = [
+  "Redis down",
+  "Redis hangs",
+  "Redis slow",
+  "answers of Redis lost",
+  "Redis takes no writes",
+  "Redis restarts",
+  "a replica of Redis takes over",
+  "Redis emptied",
+  "keys of Redis evicted",
+  "Redis set back while it runs",
+  "Redis' clock set",
+  "server cut off from Redis",
+] as const;
 
 export const FAULT_KINDS = [...FLEET_FAULTS, ...REDIS_FAULTS] as const;
 

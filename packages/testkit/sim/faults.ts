@@ -82,11 +82,43 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
     return undefined;
   },
   "Redis down": (fleet, { target }) => fleet.redis(target)?.disturb({ isDown: true }),
+  "Redis hangs": (fleet, { target }) => fleet.redis(target)?.disturb({ hangs: true }),
+  "Redis slow": (fleet, { target, size }) => fleet.redis(target)?.disturb({ slowMs: 600 * size }),
+  "answers of Redis lost": (fleet, { target, size }) =>
+    fleet.redis(target)?.disturb({ lostAnswers: size }),
+  "Redis takes no writes": (fleet, { target }) =>
+    fleet.redis(target)?.disturb({ isReadOnly: true }),
   "Redis restarts": (fleet, { target, ms, size }) => {
     // With all, with nothing, or with what an older snapshot has.
     const agoMs = size < 0.25 ? 0 : size < 0.5 ? undefined : ms * size;
     fleet.redis(target)?.restart(agoMs, false);
     return undefined;
+  },
+  "a replica of Redis takes over": (fleet, { target, size }) => {
+    // It lacks what was written last.
+    fleet.redis(target)?.restart(2_000 * size ** 2, true);
+    return undefined;
+  },
+  "Redis emptied": (fleet, { target }) => {
+    fleet.redis(target)?.empty();
+    return undefined;
+  },
+  "keys of Redis evicted": (fleet, { target, size }) => {
+    fleet.redis(target)?.evict(size);
+    return undefined;
+  },
+  "Redis set back while it runs": (fleet, { target, ms, size }) => {
+    fleet.redis(target)?.setBack(ms + 4_000 * size);
+    return undefined;
+  },
+  "Redis' clock set": (fleet, { target, size }) => {
+    fleet.redis(target)?.world.stepWall((size - 0.5) * 8_000);
+    return undefined;
+  },
+  "server cut off from Redis": (fleet, { target, size }) => {
+    const place = fleet.redis(target)?.place;
+    if (place === undefined) return undefined;
+    return fleet.network.disturb(ways(fleet.serverName(target), place, size), { isCut: true });
   },
 };
 

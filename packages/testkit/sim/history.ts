@@ -1,5 +1,6 @@
 import { PlainCaller } from "./callers.ts";
 import { Clerk } from "./clerk.ts";
+import { FAULT_KINDS } from "./fault-kinds.ts";
 import { befall } from "./faults.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import { simKind } from "./kinds.ts";
@@ -26,6 +27,7 @@ const PROBE_MS = 5_000;
 /** By when a fleet that was told to stop has stopped. */
 const CLOSE_MS = 20_000;
 const CALLERS = 2;
+const ALL_CLOCKS: readonly string[] = FAULT_KINDS.filter((kind) => kind.endsWith("clock set"));
 /** Of a store that nobody accepted anew. */
 const FIRST_HISTORY = "history-1";
 
@@ -235,14 +237,15 @@ class History {
   }
 
   #isUsedUp(tag: TagPlan): boolean {
+    const { isTimed, isLeased, isGranted } = simKind(tag);
+    const sets = isLeased ? ALL_CLOCKS : ["Redis' clock set"];
     // Whoever made ids of an hour ahead waits for that hour. After an accept the floor lies minutes ahead: a holder that leases its
     // worker id anew a few times, since answers get lost, has reserved all that it may until the clock is there.
     const isAhead =
-      this.#plan.faults.some(({ kind }) => kind.endsWith("clock set")) ||
+      this.#plan.faults.some(({ kind }) => sets.includes(kind)) ||
       this.#fleet.site.database.incarnation !== FIRST_HISTORY;
     const { name } = tag;
-    const { isLeased, isGranted } = simKind(tag);
-    if (isLeased) return isAhead || this.#operator.isLost(name);
+    if (isTimed) return isAhead || this.#operator.isLost(name);
     if (!isGranted) return this.#operator.isLost(name);
     const row = this.#fleet.site.database.rows.get(name);
     if (row === undefined || row.floor >= row.ceiling - 1_000n) return true;

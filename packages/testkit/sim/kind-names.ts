@@ -9,4 +9,6 @@ export type SimKindName =
   | "invoice"
   | "coupons"
   | "serial"
-  | "counted_in_redis";
+  | "counted_in_redis"
+  | "redis_snowflake"
+  | "leased_in_redis";

@@ -1,5 +1,12 @@
 import { durationOf, type KeyedPermutation, UnguessableIds } from "@idmint/core";
-import { ObjectIdVariant, Order, PeriodUnit, SequenceBackend, Tag } from "@idmint/proto";
+import {
+  ObjectIdVariant,
+  Order,
+  PeriodUnit,
+  SequenceBackend,
+  Tag,
+  WorkerRegistry,
+} from "@idmint/proto";
 import { keyOf } from "../../server/src/unguessable/keys.ts";
 import type { UnguessableKey } from "../../server/src/service/issue/tag-text.ts";
 import type { SimKindName } from "./kind-names.ts";
@@ -21,7 +28,9 @@ interface SimKind {
   readonly hasFloor: boolean;
   /** Whether an id hangs on a worker id that is leased. */
   readonly isLeased: boolean;
-  /** Whether it counts in Redis. */
+  /** Whether an id holds a time, so that some wait for their clock. */
+  readonly isTimed: boolean;
+  /** Whether it counts in Redis, or its workers are leased there. */
   readonly isInRedis: boolean;
   /** Whether callers get text. */
   readonly isText: boolean;
@@ -35,11 +44,12 @@ const NOTHING = {
   isGranted: false,
   hasFloor: false,
   isLeased: false,
+  isTimed: false,
   isInRedis: false,
   isText: false,
 } as const;
 const NUMBERS = { ...NOTHING, isGranted: true, hasFloor: true } as const;
-const LEASED = { ...NOTHING, isLeased: true } as const;
+const LEASED = { ...NOTHING, isLeased: true, isTimed: true } as const;
 const TEXTS = { ...NOTHING, isText: true } as const;
 
 function segmentOf({ min, max, holdForMs, maxAgeMs }: TagPlan) {
@@ -76,6 +86,18 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
       };
       return { kind: { $case: "sequence", value } };
     },
+  },
+  redis_snowflake: {
+    ...NOTHING,
+    isGranted: true,
+    isTimed: true,
+    isInRedis: true,
+    proto: () => ({ kind: { $case: "redisSnowflake", value: {} } }),
+  },
+  leased_in_redis: {
+    ...LEASED,
+    isInRedis: true,
+    proto: () => ({ kind: { $case: "snowflake", value: { registry: WorkerRegistry.REDIS } } }),
   },
   snowflake: { ...LEASED, proto: () => ({ kind: { $case: "snowflake", value: {} } }) },
   serial: {
@@ -124,7 +146,7 @@ export function simKind({ kind }: Pick<TagPlan, "kind">): SimKind {
 export function protoOf(plan: TagPlan): Tag {
   const { name, order, ceiling, kind } = plan;
   const made = { name, order: Order[order], ...simKind(plan).proto(plan) };
-  const isBounded = kind !== "uuid" && kind !== "object_id" && !simKind(plan).isLeased;
+  const isBounded = kind !== "uuid" && kind !== "object_id" && !simKind(plan).isTimed;
   return Tag.fromPartial(isBounded ? { ...made, ceiling } : made);
 }
 

@@ -142,7 +142,7 @@ export class Operator {
   async #make(plan: TagPlan): Promise<void> {
     const request = { tag: protoOf(plan), validateOnly: false };
     const refused = await this.#until(CREATE, request, KNOWN);
-    if (refused === "INVALID_ARGUMENT" && (plan.ceiling < GAP || simKind(plan).isLeased))
+    if (refused === "INVALID_ARGUMENT" && (plan.ceiling < GAP || simKind(plan).isTimed))
       this.#lost.add(plan.name);
   }
 

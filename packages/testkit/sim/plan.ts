@@ -72,7 +72,12 @@ const MORE: readonly (readonly [SimKindName, bigint])[] = [
 const MORE_SHARE = 0.22;
 /** Histories that count in Redis too. */
 const REDIS_SHARE = 0.3;
-const LAST_OF_REDIS = 2n ** 53n - 1n;
+const IN_REDIS: readonly (readonly [SimKindName, Order, bigint])[] = [
+  ["counted_in_redis", "STRICT", 2n ** 53n - 1n],
+  ["redis_snowflake", "UNORDERED", 2n ** 63n - 1n],
+  ["leased_in_redis", "UNORDERED", 2n ** 63n - 1n],
+];
+const IN_REDIS_SHARE = 0.6;
 
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
@@ -104,11 +109,13 @@ export function planOf(seed: string): Plan {
 function withRedis(plan: Plan, dice: Dice): Plan {
   if (!dice.chance(REDIS_SHARE)) return plan;
   const { tags, stormMs } = plan;
-  const more = tagsInRedis(dice);
+  const all = tagsInRedis(dice);
+  const some = all.filter(() => dice.chance(IN_REDIS_SHARE));
+  const more = some.length === 0 ? all : some;
   const count = dice.int(2, 5);
   const faults = Array.from({ length: count }, () => faultOf(dice, stormMs, REDIS_FAULTS));
-  const all = [...plan.faults, ...faults].toSorted((a, b) => a.atMs - b.atMs);
-  return { ...plan, tags: [...tags, ...more], faults: all };
+  const befalls = [...plan.faults, ...faults].toSorted((a, b) => a.atMs - b.atMs);
+  return { ...plan, tags: [...tags, ...more], faults: befalls };
 }
 
 /** The same, with a tag of this kind. */
@@ -122,8 +129,13 @@ export function withKind(plan: Plan, kind: SimKindName): Plan {
 function tagsInRedis(dice: Dice): readonly TagPlan[] {
   const min = dice.pick([5, 20, 200]);
   const common = { min, max: min, maxAgeMs: 5_000, holdForMs: 5_000, size: dice.next() };
-  const kind = "counted_in_redis";
-  return [{ ...common, name: kind, kind, order: "STRICT", ceiling: LAST_OF_REDIS }];
+  return IN_REDIS.map(([kind, order, ceiling]) => ({
+    ...common,
+    name: kind,
+    kind,
+    order,
+    ceiling,
+  }));
 }
 
 function faultOf(dice: Dice, stormMs: number, kinds: readonly FaultKind[] = FLEET_FAULTS): Fault {

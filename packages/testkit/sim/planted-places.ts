@@ -29,4 +29,19 @@ export const PLANTED_PLACES: Readonly<Record<string, PlantedFault>> = {
       },
     }),
   },
+  "Redis set back, and nobody heeds it": {
+    about: "servers that do not heed how far Redis had counted for others when it is set back",
+    noticed: /counted_in_redis: .* (?:had got|after)/,
+    needs: "Redis set back while it runs",
+    needsKind: "counted_in_redis",
+    plant: () => ({
+      patch: () => {
+        const ends = [
+          replaced(RedisMarks.prototype, "of", () => 0n),
+          replaced(RedisMarks.prototype, "newest", () => 0n),
+        ];
+        return () => ends.forEach((end) => end());
+      },
+    }),
+  },
 };

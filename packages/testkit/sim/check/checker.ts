@@ -3,6 +3,7 @@ import type { LookupIdResponse } from "@idmint/proto";
 import type { Dice } from "../world/random.ts";
 import { type Held, Holders, wrongHolder } from "./holders.ts";
 import { GrantLog, type IdRange } from "./grant-log.ts";
+import { type RedisLoss, RedisLog } from "./redis-log.ts";
 import type { EventQueue } from "../world/queue.ts";
 import type { Trace } from "../world/trace.ts";
 
@@ -94,6 +95,7 @@ export class Checker {
   /** Answers that an effect was held against. */
   judged = 0;
   readonly #log = new GrantLog();
+  readonly #redis = new RedisLog();
   readonly #holders = new Holders();
   readonly #queue: EventQueue;
   readonly #trace: Trace;
@@ -202,6 +204,16 @@ export class Checker {
     this.#log.accepted(heard);
   }
 
+  /** Redis was set back while it ran. */
+  redisIsSetBack(losses: readonly RedisLoss[], isTold: boolean): void {
+    for (const loss of losses) {
+      const { tag, now, restored } = loss;
+      const isUnnoticed = this.#redis.setBack(loss, isTold);
+      const which = isUnnoticed ? "nobody may notice it" : "somebody has to notice it";
+      this.#trace.note("checker", `${tag} at ${restored.count} after ${now.count}: ${which}`);
+    }
+  }
+
   heldBySomebody(dice: Dice): Held | undefined {
     return this.#holders.any(dice);
   }
@@ -233,7 +245,8 @@ export class Checker {
       promised.order === "STRICT" || (promised.order === "PER_CLIENT" && asker.isSdk);
     if (isOrdered && !isBeyond({ period, id }, after)) {
       const isLost = this.#log.isUnheard(tag, after.period, after.id);
-      if (isLost || this.#log.isOfUnseen(tag, period, id)) this.excluded++;
+      const isForgotten = this.#redis.isExcluded(tag, id);
+      if (isLost || isForgotten || this.#log.isOfUnseen(tag, period, id)) this.excluded++;
       else
         this.violate(`${tag}: ${asker.name} got ${period} ${id} after ${after.period} ${after.id}`);
     }
@@ -263,8 +276,9 @@ export class Checker {
     const { isPlain, isLeased } = promised;
     // Of all others it asks a server for each.
     const remembers = asker.isSdk && before === asker.name && (isPlain || isLeased);
+    const isForgotten = this.#redis.isExcluded(tag, isLeased ? undefined : id);
     const isExcluded = isLeased ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
-    if (!remembers && isExcluded) this.excluded++;
+    if (!remembers && (isExcluded || isForgotten)) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }
 

@@ -28,6 +28,8 @@ export const EXCLUDED = {
     "An SDK that was given ids of a `PER_CLIENT` tag above its floor gets no others until the tag is above them, and says so.",
   "leases that went back":
     "Leases of worker ids that went back this way are noticed only by servers that saw newer ones.",
+  "Redis set back while it runs":
+    "If Redis is set back while it runs, by less than about 3 s of counting or while the store is down, a server that had seen less may repeat ids ([what to do](redis.md#restoring-data-into-a-running-redis)).",
 } as const;
 
 /** What the store granted, and when it did so although it had gone back. */

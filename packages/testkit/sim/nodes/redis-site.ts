@@ -1,5 +1,8 @@
 import { MemoryRedis, type RedisCalls, type RedisSnapshot } from "../../src/index.ts";
+import type { Checker } from "../check/checker.ts";
+import { type MarksHeard, TOLD_MS } from "../check/redis-log.ts";
 import type { EventQueue } from "../world/queue.ts";
+import { lossesOf } from "./redis-losses.ts";
 import { Dice } from "../world/random.ts";
 import type { Trace } from "../world/trace.ts";
 import { World } from "../world/world.ts";
@@ -27,6 +30,13 @@ export interface RedisTrouble {
   readonly isReadOnly?: boolean;
 }
 
+export interface RedisSitePorts {
+  readonly queue: EventQueue;
+  readonly trace: Trace;
+  readonly checker: Checker;
+  readonly site: { readonly marksHeard: MarksHeard };
+}
+
 type Fate = "done" | "lost" | "refused" | "unheard";
 
 /** A Redis of a history, where it stands: what it has, its clock, its process, and what is wrong with it. */
@@ -36,6 +46,8 @@ export class RedisSite {
   readonly world: World;
   readonly memory: MemoryRedis;
   readonly trace: Trace;
+  readonly #checker: Checker;
+  readonly #marksHeard: MarksHeard;
   readonly #queue: EventQueue;
   readonly #dice: Dice;
   readonly #troubles = new Set<RedisTrouble>();
@@ -47,12 +59,14 @@ export class RedisSite {
   /** When the last request is done: it does one after the other. */
   #busyUntil = 0;
 
-  constructor(seed: string, name: string, { queue, trace }: { queue: EventQueue; trace: Trace }) {
+  constructor(seed: string, name: string, { queue, trace, checker, site }: RedisSitePorts) {
     this.name = name;
     this.place = `redis-${name}`;
     this.world = new World(this.place, seed, queue);
     this.#dice = new Dice(`${seed}/${this.place} troubles`);
     this.trace = trace;
+    this.#checker = checker;
+    this.#marksHeard = site.marksHeard;
     this.#queue = queue;
     const wallClock = (): number => this.world.wall();
     this.memory = new MemoryRedis({ name, wallClock, newToken: () => this.#token() });
@@ -144,6 +158,18 @@ export class RedisSite {
       `${isPromoted ? "is a replica" : "starts"} with ${kept?.atMs.toFixed(0) ?? "nothing"}`,
     );
     this.#breakAll();
+  }
+
+  /** The same process has what it had so many milliseconds ago, as if somebody had restored it there. */
+  setBack(agoMs: number): void {
+    const kept = this.#keptBefore(agoMs);
+    if (kept === undefined) return;
+    const { hashes } = this.memory;
+    const told = this.#keptBefore(TOLD_MS)?.snapshot;
+    const losses = lossesOf({ now: hashes.snapshot(), restored: kept.snapshot, told });
+    this.#note(`is set back to ${kept.atMs.toFixed(0)}`);
+    this.#checker.redisIsSetBack(losses, this.#marksHeard.areCurrent(this.#queue.now));
+    hashes.restore(kept.snapshot);
   }
 
   #keptBefore(

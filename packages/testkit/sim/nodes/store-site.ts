@@ -1,6 +1,7 @@
 import type { CallAnswers, CallArgs, StoreCall } from "@idmint/core/server";
 import { MemoryDatabase, type MemorySnapshot, MemoryStore } from "../../src/index.ts";
 import type { Checker } from "../check/checker.ts";
+import { MarksHeard } from "../check/redis-log.ts";
 import type { EventQueue } from "../world/queue.ts";
 import { Dice } from "../world/random.ts";
 import type { Trace } from "../world/trace.ts";
@@ -50,6 +51,7 @@ export class StoreSite {
   readonly world: World;
   readonly database: MemoryDatabase;
   readonly planted: PlantedStore;
+  readonly marksHeard = new MarksHeard();
   readonly #inner: MemoryStore;
   readonly #queue: EventQueue;
   readonly #trace: Trace;
@@ -224,7 +226,7 @@ export class StoreSite {
     } else if (name === "accept") {
       this.#trace.note(who, `accepts the store: ${this.database.incarnation}`);
       this.#checker.storeIsSeen();
-    } else if (name !== "changes" && name !== "readTokens") {
+    } else if (name !== "changes" && name !== "readTokens" && name !== "exchangeMarks") {
       this.#trace.note(who, name);
     }
   }

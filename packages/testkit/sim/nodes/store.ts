@@ -133,6 +133,8 @@ class Driver {
   }
 
   #told<Name extends StoreCall>(name: Name, answer: CallAnswers[Name]): CallAnswers[Name] {
+    const { site, queue, world: own } = this.#ports;
+    if (name === "exchangeMarks") site.marksHeard.heard(own.name, queue.now);
     if (name !== "changes") return answer;
     const [part] = (answer as CallAnswers["changes"]).parts;
     if (part?.own !== undefined) {

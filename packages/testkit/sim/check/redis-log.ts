@@ -1,0 +1,74 @@
+/** How far a tag had counted in Redis at one moment. */
+export interface RedisCount {
+  readonly generation: bigint;
+  /** The last id, or what stands for it. */
+  readonly count: bigint;
+  /** How far it may count. */
+  readonly bound: bigint;
+}
+
+/** A Redis was set back while it ran: what it had of a tag, what it has, and what it had for 3 s at least. */
+export interface RedisLoss {
+  readonly tag: string;
+  readonly now: RedisCount;
+  readonly restored: RedisCount;
+  /** Undefined: nothing. */
+  readonly told: RedisCount | undefined;
+}
+
+/** How long a server may take to tell others through the store how far Redis had counted, and for how long it is looked at. */
+export const TOLD_MS = 3_000;
+const EXCHANGE_MS = 1_400;
+const KNOWN_FOR_MS = 8_000;
+const MOST_TIMES = 16;
+
+/** When servers heard from the store how far Redis had counted. */
+export class MarksHeard {
+  readonly #times = new Map<string, number[]>();
+
+  heard(who: string, atMs: number): void {
+    const times = this.#times.get(who) ?? [];
+    times.push(atMs);
+    if (times.length > MOST_TIMES) times.shift();
+    this.#times.set(who, times);
+  }
+
+  /** Whether all that were there lately heard it about once a second: else the store was down for some of them. */
+  areCurrent(nowMs: number): boolean {
+    return [...this.#times.values()].every((times) => {
+      const last = times.at(-1) ?? -Infinity;
+      if (last < nowMs - KNOWN_FOR_MS) return true;
+      const recent = [...times.filter((at) => at > nowMs - TOLD_MS - EXCHANGE_MS), nowMs];
+      const isRegular = recent.every((at, index) => at - (recent[index - 1] ?? at) <= EXCHANGE_MS);
+      return recent.length > 1 && isRegular;
+    });
+  }
+}
+
+/** What a Redis forgot while it ran, where no server can know it: see EXCLUDED. */
+export class RedisLog {
+  readonly #unnoticed: { readonly tag: string; readonly above: bigint; readonly last: bigint }[] =
+    [];
+
+  /** `isTold`: whether servers could tell each other all the time. */
+  setBack({ tag, now, restored, told }: RedisLoss, isTold: boolean): boolean {
+    if (!isAbove(now, restored)) return false;
+    if (isTold && told !== undefined && isAbove(told, restored)) return false;
+    const last = now.count > restored.bound ? now.count : restored.bound;
+    this.#unnoticed.push({ tag, above: restored.count, last });
+    return true;
+  }
+
+  /** Whether an id is one that Redis may have counted a second time, or hangs on what it forgot. */
+  isExcluded(tag: string, id: bigint | undefined): boolean {
+    return this.#unnoticed.some(
+      (one) => one.tag === tag && (id === undefined || (id > one.above && id <= one.last)),
+    );
+  }
+}
+
+function isAbove(one: RedisCount, other: RedisCount): boolean {
+  return one.generation === other.generation
+    ? one.count > other.count
+    : one.generation > other.generation;
+}
