@@ -132,14 +132,14 @@ export const sizing: Benchmark = {
       figures.push(
         {
           id: `sizing.${name}.factor`,
-          text: `size of segments over a simulated hour, ${text}: largest factor off peak rate × hold_for`,
+          text: `a simulated hour, ${text}: largest factor off peak rate × hold_for`,
           unit: "×",
           samples: [{ ours: worstFactor(loads) }],
           bar: atMost(2),
         },
         {
           id: `sizing.${name}.oscillations`,
-          text: `the same: oscillations in ${loads.length} loads`,
+          text: `a simulated hour, ${text}: oscillations in ${loads.length} loads`,
           unit: "times",
           samples: [{ ours: oscillations(loads) }],
           bar: atMost(0),
