@@ -42,6 +42,17 @@ export const REDIS_FAULTS = [
   "server cut off from Redis",
 ] as const;
 
-export const FAULT_KINDS = [...FLEET_FAULTS, ...REDIS_FAULTS] as const;
+/** What may befall a fleet that has ticket databases. */
+export const TICKET_FAULTS = [
+  "ticket database down",
+  "ticket database hangs",
+  "ticket database slow",
+  "answers of a ticket database lost",
+  "ticket database went back",
+  "server cut off from a ticket database",
+  "slots of tickets moved",
+] as const;
+
+export const FAULT_KINDS = [...FLEET_FAULTS, ...REDIS_FAULTS, ...TICKET_FAULTS] as const;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];

@@ -120,6 +120,22 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
     if (place === undefined) return undefined;
     return fleet.network.disturb(ways(fleet.serverName(target), place, size), { isCut: true });
   },
+  "ticket database down": (fleet, { target }) => fleet.tickets(target)?.stop(),
+  "ticket database hangs": (fleet, { target }) => fleet.tickets(target)?.disturb({ hangs: true }),
+  "ticket database slow": (fleet, { target, size }) =>
+    fleet.tickets(target)?.disturb({ slowMs: 1_500 * size }),
+  "answers of a ticket database lost": (fleet, { target, size }) =>
+    fleet.tickets(target)?.disturb({ lostAnswers: size }),
+  "ticket database went back": (fleet, { target }) => fleet.tickets(target)?.goBack(),
+  "server cut off from a ticket database": (fleet, { target, size }) => {
+    const place = fleet.tickets(target + 1)?.place;
+    if (place === undefined) return undefined;
+    return fleet.network.disturb(ways(fleet.serverName(target), place, size), { isCut: true });
+  },
+  "slots of tickets moved": (fleet, { target, size }) => {
+    fleet.moveSlots(target, size);
+    return undefined;
+  },
 };
 
 export function befall(fleet: Fleet, fault: Fault): (() => void) | undefined {

@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import type { Store } from "@idmint/core/server";
+import { applyPlan, planTag, type Store } from "@idmint/core/server";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import type { ServerEvent } from "../../server/src/service/events.ts";
 import { Checker } from "./check/checker.ts";
@@ -15,11 +15,14 @@ import { RedisSite } from "./nodes/redis-site.ts";
 import { SimSdk } from "./nodes/sdk.ts";
 import { SimServer } from "./nodes/server.ts";
 import { type PlantedStore, StoreSite } from "./nodes/store-site.ts";
+import { type SimTicket, simTicket } from "./nodes/ticket.ts";
+import { TicketSite } from "./nodes/ticket-site.ts";
 import { simStore } from "./nodes/store.ts";
 import { Trace } from "./world/trace.ts";
 import { World } from "./world/world.ts";
 
 const STORE_TIMEOUT_MS = 1_000;
+const TICKET_DATABASES = ["a", "b", "c"] as const;
 const REDIS_TIMEOUT_MS = 500;
 /** Maxima last for seconds, so that they are raised in a history. */
 const REDIS_SETTINGS = { "redis.raise_below": "5s", "redis.raise_by": "10s" } as const;
@@ -56,6 +59,7 @@ export class Fleet {
   readonly rpc: Rpc;
   readonly site: StoreSite;
   readonly #redis: readonly RedisSite[];
+  readonly #tickets: readonly TicketSite[];
   readonly #planted: Planted;
   readonly #dice: Dice;
   readonly #servers: (SimServer | undefined)[] = [];
@@ -77,6 +81,9 @@ export class Fleet {
     this.site = new StoreSite(seed, this, planted.store);
     const names = plan.tags.some((tag) => simKind(tag).isInRedis) ? ["a"] : [];
     this.#redis = names.map((name) => new RedisSite(seed, name, this));
+    const hasTickets = plan.tags.some(({ kind }) => kind === "ticket");
+    const databases = hasTickets ? TICKET_DATABASES : [];
+    this.#tickets = databases.map((name) => new TicketSite(seed, name, this));
     this.#planted = planted;
     this.#dice = new Dice(`${seed}/fleet`);
     this.#onSdk = onSdk;
@@ -103,6 +110,10 @@ export class Fleet {
 
   redis(target: number): RedisSite | undefined {
     return this.#redis[target % Math.max(1, this.#redis.length)];
+  }
+
+  tickets(target: number): TicketSite | undefined {
+    return this.#tickets[target % Math.max(1, this.#tickets.length)];
   }
 
   server(target: number): SimServer | undefined {
@@ -146,6 +157,7 @@ export class Fleet {
       address: addressOf(at),
       store,
       redisServers: this.#redis.map((site) => this.#redisOf(world, site)),
+      ticketDatabases: this.ticketsOf(world),
       rpc: this.rpc,
       settings: {
         "store.timeout": `${STORE_TIMEOUT_MS}ms`,
@@ -169,6 +181,36 @@ export class Fleet {
         this.#end(at, server, RESTART_MS);
       },
     );
+  }
+
+  /** All ticket databases, as a node reaches them. */
+  ticketsOf(world: World): readonly SimTicket[] {
+    const { network, queue } = this;
+    const timeoutMs = STORE_TIMEOUT_MS;
+    return this.#tickets.map((site) => simTicket({ world, site, network, queue, timeoutMs }));
+  }
+
+  /** An operator spreads the slots over some of the databases, and may die meanwhile. */
+  moveSlots(target: number, size: number): void {
+    const world = this.world("mover");
+    const databases = this.ticketsOf(world);
+    const names = databases.map(({ name }) => name);
+    const to = names.filter((_, at) => at !== target % (names.length + 1));
+    const [tag] = this.plan.tags.filter(({ kind }) => kind === "ticket");
+    const kind = this.site.database.rows.get(tag?.name ?? "")?.kind;
+    if (kind?.kind !== "ticket") return;
+    this.trace.note(world.name, `moves slots to ${to.join(", ")}`);
+    if (size < 0.5) world.killAfter(Math.floor(size * 40));
+    void planTag(databases, kind.slotsId, to)
+      .then((plan) => applyPlan(databases, plan))
+      .then(
+        () => this.trace.note(world.name, "has moved them"),
+        (thrown: unknown) => {
+          const { reason } = IdmintError.from(thrown);
+          this.trace.note(world.name, `cannot move slots: ${reason}`);
+          if (reason === "INTERNAL") this.checker.violate(String(thrown));
+        },
+      );
   }
 
   #redisOf(world: World, site: RedisSite): SimRedis {

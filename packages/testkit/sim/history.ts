@@ -3,7 +3,7 @@ import { Clerk } from "./clerk.ts";
 import { FAULT_KINDS } from "./fault-kinds.ts";
 import { befall } from "./faults.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
-import { simKind } from "./kinds.ts";
+import { simKind, slotsOf } from "./kinds.ts";
 import { Load } from "./load.ts";
 import { Operator } from "./operator.ts";
 import { BEGIN_MS, type Plan, type TagPlan } from "./plan.ts";
@@ -88,7 +88,9 @@ class History {
     for (const tag of plan.tags) {
       const { name, order, ceiling, kind } = tag;
       const { isGranted, isLeased } = simKind(tag);
-      checker.promise(name, { order, ceiling, isGranted, isLeased, isPlain: kind === "segment" });
+      const isPlain = kind === "segment";
+      const slots = slotsOf(tag);
+      checker.promise(name, { order, ceiling, isGranted, isLeased, isPlain, slots });
     }
     for (let at = 0; at < plan.servers; at++) this.#fleet.startServer(at);
     void this.#operator.begin();

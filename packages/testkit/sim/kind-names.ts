@@ -11,4 +11,5 @@ export type SimKindName =
   | "serial"
   | "counted_in_redis"
   | "redis_snowflake"
-  | "leased_in_redis";
+  | "leased_in_redis"
+  | "ticket";

@@ -18,6 +18,7 @@ export const KEY: UnguessableKey = keyOf(Uint8Array.from({ length: 32 }, (_, at)
 
 const INVOICE = /^INV(?<number>\d{12})\d$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-(?<version>\d)[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const SLOTS = [4, 12, 60] as const;
 const UUID_VERSIONS = [1, 2, 4, 6, 7] as const;
 
 interface SimKind {
@@ -94,6 +95,10 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
     isInRedis: true,
     proto: () => ({ kind: { $case: "redisSnowflake", value: {} } }),
   },
+  ticket: {
+    ...NUMBERS,
+    proto: (plan) => ({ kind: { $case: "ticket", value: { slots: slotsOf(plan) ?? 0 } } }),
+  },
   leased_in_redis: {
     ...LEASED,
     isInRedis: true,
@@ -137,6 +142,12 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
     isId: (_plan, text) => /^[0-9a-f]{24}$/.test(text),
   },
 };
+
+/** The residue classes of a ticket tag; undefined: it is none. */
+export function slotsOf({ kind, size }: Pick<TagPlan, "kind" | "size">): number | undefined {
+  if (kind !== "ticket") return undefined;
+  return SLOTS[Math.floor(size * SLOTS.length)] ?? 4;
+}
 
 export function simKind({ kind }: Pick<TagPlan, "kind">): SimKind {
   return KINDS[kind];

@@ -1,6 +1,6 @@
 import type { Order } from "./check/checker.ts";
 import type { SimKindName } from "./kind-names.ts";
-import { type FaultKind, FLEET_FAULTS, REDIS_FAULTS } from "./fault-kinds.ts";
+import { type FaultKind, FLEET_FAULTS, REDIS_FAULTS, TICKET_FAULTS } from "./fault-kinds.ts";
 import { Dice } from "./world/random.ts";
 
 export interface TagPlan {
@@ -72,6 +72,7 @@ const MORE: readonly (readonly [SimKindName, bigint])[] = [
 const MORE_SHARE = 0.22;
 /** Histories that count in Redis too. */
 const REDIS_SHARE = 0.3;
+const TICKET_SHARE = 0.2;
 const IN_REDIS: readonly (readonly [SimKindName, Order, bigint])[] = [
   ["counted_in_redis", "STRICT", 2n ** 53n - 1n],
   ["redis_snowflake", "UNORDERED", 2n ** 63n - 1n],
@@ -102,27 +103,44 @@ export function planOf(seed: string): Plan {
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
   };
-  return withRedis(plan, new Dice(`${seed}/redis`));
+  return withTickets(withRedis(plan, new Dice(`${seed}/redis`)), new Dice(`${seed}/tickets`));
+}
+
+/** The same with ticket databases. */
+function withTickets(plan: Plan, dice: Dice): Plan {
+  if (!dice.chance(TICKET_SHARE)) return plan;
+  return withMore(plan, [ticketOf(dice)], faultsOf(dice, plan, TICKET_FAULTS));
+}
+
+function ticketOf(dice: Dice): TagPlan {
+  const sizes = { min: 20, max: 20, maxAgeMs: 5_000, holdForMs: 5_000, size: dice.next() };
+  return { ...sizes, name: "ticket", kind: "ticket", order: "UNORDERED", ceiling: BIG };
+}
+
+function withMore(plan: Plan, tags: readonly TagPlan[], faults: readonly Fault[]): Plan {
+  const all = [...plan.faults, ...faults].toSorted((a, b) => a.atMs - b.atMs);
+  return { ...plan, tags: [...plan.tags, ...tags], faults: all };
+}
+
+function faultsOf(dice: Dice, { stormMs }: Plan, kinds: readonly FaultKind[]): readonly Fault[] {
+  return Array.from({ length: dice.int(2, 5) }, () => faultOf(dice, stormMs, kinds));
 }
 
 /** Some histories count in Redis too, which things befall of its own. Its draws move no others. */
 function withRedis(plan: Plan, dice: Dice): Plan {
   if (!dice.chance(REDIS_SHARE)) return plan;
-  const { tags, stormMs } = plan;
   const all = tagsInRedis(dice);
   const some = all.filter(() => dice.chance(IN_REDIS_SHARE));
-  const more = some.length === 0 ? all : some;
-  const count = dice.int(2, 5);
-  const faults = Array.from({ length: count }, () => faultOf(dice, stormMs, REDIS_FAULTS));
-  const befalls = [...plan.faults, ...faults].toSorted((a, b) => a.atMs - b.atMs);
-  return { ...plan, tags: [...tags, ...more], faults: befalls };
+  const faults = faultsOf(dice, plan, REDIS_FAULTS);
+  return withMore(plan, some.length === 0 ? all : some, faults);
 }
 
 /** The same, with a tag of this kind. */
 export function withKind(plan: Plan, kind: SimKindName): Plan {
   const { seed, tags } = plan;
   if (tags.some((tag) => tag.kind === kind)) return plan;
-  const more = tagsInRedis(new Dice(`${seed}/${kind}`)).filter((tag) => tag.kind === kind);
+  const dice = new Dice(`${seed}/${kind}`);
+  const more = [...tagsInRedis(dice), ticketOf(dice)].filter((tag) => tag.kind === kind);
   return { ...plan, tags: [...tags, ...more] };
 }
 

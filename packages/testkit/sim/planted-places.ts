@@ -1,4 +1,5 @@
 import { RedisMarks } from "../../server/src/service/redis/marks.ts";
+import { MemoryTicketDatabase } from "../src/index.ts";
 import { RedisHashes } from "../src/memory/redis/hashes.ts";
 import type { PlantedFault } from "./planted-fault.ts";
 import { replaced, wrapped } from "./replaced.ts";
@@ -42,6 +43,27 @@ export const PLANTED_PLACES: Readonly<Record<string, PlantedFault>> = {
         ];
         return () => ends.forEach((end) => end());
       },
+    }),
+  },
+  "two databases with one residue": {
+    about: "a ticket database that goes on with a slot that it gave to another one",
+    noticed: /ticket: .* (?:had got|a second time)/,
+    needs: "slots of tickets moved",
+    needsKind: "ticket",
+    plant: () => ({
+      patch: () =>
+        wrapped(
+          MemoryTicketDatabase.prototype,
+          "freeze",
+          (freeze) =>
+            async function generous(this: MemoryTicketDatabase, request) {
+              const restore = this.backup();
+              const frozen = await freeze.call(this, request);
+              // It says so, and does not.
+              restore(false);
+              return frozen;
+            },
+        ),
     }),
   },
 };

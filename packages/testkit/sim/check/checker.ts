@@ -4,6 +4,7 @@ import type { Dice } from "../world/random.ts";
 import { type Held, Holders, wrongHolder } from "./holders.ts";
 import { GrantLog, type IdRange } from "./grant-log.ts";
 import { type RedisLoss, RedisLog } from "./redis-log.ts";
+import { type TicketGrant, TicketLog } from "./ticket-log.ts";
 import type { EventQueue } from "../world/queue.ts";
 import type { Trace } from "../world/trace.ts";
 
@@ -21,6 +22,8 @@ export interface Promised {
   readonly isLeased: boolean;
   /** Whether callers get the numbers that were granted, as numbers. */
   readonly isPlain: boolean;
+  /** Residue classes of a ticket tag, whose ids its databases grant. */
+  readonly slots?: number | undefined;
 }
 
 /** Who asks. A program with the SDK is one for as long as it lives. */
@@ -96,6 +99,7 @@ export class Checker {
   judged = 0;
   readonly #log = new GrantLog();
   readonly #redis = new RedisLog();
+  readonly #tickets = new TicketLog();
   readonly #holders = new Holders();
   readonly #queue: EventQueue;
   readonly #trace: Trace;
@@ -187,6 +191,13 @@ export class Checker {
     this.#log.givenBack(range);
   }
 
+  /** A ticket database granted ids, which no other one did, nor itself before. */
+  ticketsGranted(grant: TicketGrant): void {
+    const { tag } = grant;
+    const id = this.#tickets.add(grant, this.#promised.get(tag)?.slots ?? 1);
+    if (id !== undefined) this.violate(`${tag}: ${id} was granted a second time`);
+  }
+
   /** What was changed since the state that the store is in again is not there any more, so nothing is held against it. */
   storeWentBack({ isUnseen }: { readonly isUnseen: boolean }): void {
     this.era++;
@@ -237,9 +248,8 @@ export class Checker {
     if (promised === undefined) return this.violate(`${tag} is no tag of this history`);
     this.#judgeUnique(begun, promised, period, id);
     if (id < 1n || id > promised.ceiling) this.violate(`${tag}: ${id} is out of bounds`);
-    if (promised.isGranted && !this.#log.isGranted(tag, period, id)) {
-      this.violate(`${tag}: the store never granted ${id}, which ${asker.name} got`);
-    }
+    if (!this.#isGranted(promised, tag, period, id))
+      this.violate(`${tag}: ${id} was never granted, and ${asker.name} got it`);
     const after = promised.order === "STRICT" ? begun.all : begun.own;
     const isOrdered =
       promised.order === "STRICT" || (promised.order === "PER_CLIENT" && asker.isSdk);
@@ -251,6 +261,11 @@ export class Checker {
         this.violate(`${tag}: ${asker.name} got ${period} ${id} after ${after.period} ${after.id}`);
     }
     this.#judgeEffects(begun, id);
+  }
+
+  #isGranted({ isGranted, slots }: Promised, tag: string, period: string, id: bigint): boolean {
+    if (slots !== undefined) return this.#tickets.isGranted(tag, slots, id);
+    return !isGranted || this.#log.isGranted(tag, period, id);
   }
 
   #judgeText(begun: Begun, text: string): void {

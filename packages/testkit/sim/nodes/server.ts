@@ -14,6 +14,7 @@ import { StoreWait } from "../../../server/src/service/upstream/store-wait.ts";
 import { InFlight } from "../../../server/src/in-flight.ts";
 import type { Incoming, IncomingStream, Listener, Reply, Rpc, StreamEnd } from "../world/rpc.ts";
 import { KEY, KEY_ID } from "../kinds.ts";
+import type { SimTicket } from "./ticket.ts";
 import { uuidsOf } from "./text-makers.ts";
 import { ServerStream } from "./server-stream.ts";
 import type { World } from "../world/world.ts";
@@ -24,6 +25,7 @@ export interface SimServerParts {
   readonly address: string;
   readonly store: Store;
   readonly redisServers: readonly ElectedRedis[];
+  readonly ticketDatabases: readonly SimTicket[];
   readonly rpc: Rpc;
   readonly settings: NonNullable<ConfigSources["defaults"]>;
   readonly emit: Emit;
@@ -133,10 +135,10 @@ export class SimServer implements Listener {
 
   /** Rejects when the store did not answer for too long. */
   async start(): Promise<void> {
-    const { world, instance, store, redisServers, rpc, settings, emit } = this.#parts;
+    const { world, instance, store, rpc, settings, emit, ...places } = this.#parts;
+    const { redisServers, ticketDatabases } = places;
     const config = { ...configOf(settings), instance };
     const system = systemOf(world);
-    const places = { ticketDatabases: [], redisServers };
     const services = createServices(config, { store, emit, system, places, keys: KEYS });
     this.#services = services;
     const storeWait = new StoreWait({ ...system, emit }, config.storeStartTimeoutMs);
@@ -153,7 +155,7 @@ export class SimServer implements Listener {
       ...config,
       ...system,
       services,
-      stores: [store, ...redisServers],
+      stores: [store, ...redisServers, ...ticketDatabases],
       telemetry: { metrics: undefined, stop: () => Promise.resolve() },
       grpc: this.#door(),
       http: undefined,
