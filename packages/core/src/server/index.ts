@@ -296,6 +296,7 @@ export {
   type GrantKeeper,
   type HighestGranted,
   type KeptTag,
+  type RowFloor,
   VersionGuard,
 } from "./store/version-guard.ts";
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";

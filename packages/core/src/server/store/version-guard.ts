@@ -1,4 +1,6 @@
+import { countsToFloor } from "../../kinds/table.ts";
 import type { Claim } from "../claims/ports.ts";
+import type { Tag } from "../tag/tag.ts";
 
 /** What a row, or an answer about it, says of its history. */
 export interface Versioned {
@@ -29,6 +31,9 @@ export interface HighestGranted {
   readonly epoch: bigint;
   readonly last: bigint;
 }
+
+/** What a row says of how far ids are gone. */
+export type RowFloor = Pick<Tag, "floor" | "kind" | "name" | "periodStart" | "version">;
 
 /** What a server has seen of a tag, which a poll compares with the store. */
 export interface SeenTag {
@@ -66,6 +71,8 @@ interface Known {
   run: { readonly first: bigint; readonly before: HighestGranted | undefined } | undefined;
   /** Of other periods, at most MAX_PERIODS. Undefined: there is none. */
   others: readonly HighestGranted[] | undefined;
+  /** The highest floor that a row was seen with, of the period that was seen last: others may have issued ids up to it. */
+  floor: Omit<HighestGranted, "epoch"> | undefined;
 }
 
 /** A sequence moves to its next period, and goes back to an earlier one when an operator wants that. */
@@ -143,6 +150,18 @@ export class VersionGuard {
   }
 
   /**
+   * Takes note of how far the ids of a tag are gone, as its row says it. Nothing is remembered of tags that are not known here:
+   * who asks for one sees its row first. Where others lower the floor later, by a give-back, it costs a gap.
+   */
+  observeFloor({ name, kind, floor, version, periodStart }: RowFloor): void {
+    const known = this.#tags.get(name);
+    if (known === undefined || version === 0n || !countsToFloor(kind)) return;
+    const before = known.floor;
+    if (before?.period === periodStart && floor <= before.last) return;
+    known.floor = { period: periodStart, last: floor };
+  }
+
+  /**
    * Takes note of a grant. False when the store went back: a grant raises the version, so it must be above what had
    * been seen when it was asked for.
    */
@@ -188,15 +207,18 @@ export class VersionGuard {
   }
 
   /**
-   * What was granted here and not given back, of each tag and period. Ids that are being given back were never issued, and whoever
-   * is granted them afterwards claims them too.
+   * What was granted here and not given back, of each tag and period, and the floors that rows were seen with: who was granted what
+   * is below may be gone. Ids that are being given back were never issued, and whoever is granted them afterwards claims them too.
    */
   *claims(): Generator<Claim, void, undefined> {
-    for (const [tag, { granted, others = [] }] of this.#tags) {
-      if (granted === undefined) continue;
-      for (const { period, last } of [granted, ...others]) {
+    for (const [tag, { granted, others = [], floor }] of this.#tags) {
+      let seen = floor;
+      for (const { period, last: own } of granted === undefined ? [] : [granted, ...others]) {
+        const last = seen?.period === period && seen.last > own ? seen.last : own;
+        if (seen?.period === period) seen = undefined;
         if (last > 0n) yield { tag, period, last };
       }
+      if (seen !== undefined && seen.last > 0n) yield { tag, ...seen };
     }
   }
 
@@ -213,9 +235,8 @@ export class VersionGuard {
     if (known === undefined || granted?.last !== to) return true;
     const { run } = known;
     const isAll = run !== undefined && from <= run.first;
-    const lowered = isAll
-      ? (run.before ?? { ...granted, last: 0n })
-      : { ...granted, last: from - 1n };
+    const before = (isAll ? run.before : granted) ?? { ...granted, last: 0n };
+    const lowered = before.last < from ? before : { ...before, last: from - 1n };
     try {
       this.#keeper?.granted(tag, lowered, known.seen?.version ?? 0n);
     } catch {
@@ -243,6 +264,7 @@ export class VersionGuard {
         granted: undefined,
         run: undefined,
         others: undefined,
+        floor: undefined,
       };
       this.#tags.set(tag, known);
     }

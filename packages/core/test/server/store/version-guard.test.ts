@@ -1,4 +1,11 @@
-import { type HighestGranted, type KeptTag, VersionGuard } from "@idmint/core/server";
+import {
+  type HighestGranted,
+  type KeptTag,
+  lostTag,
+  type RowFloor,
+  VersionGuard,
+} from "@idmint/core/server";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 
 const at = (version: bigint, epoch = 1n) => ({ version, epoch });
@@ -111,6 +118,16 @@ test("of ids below those that were given back, the version guard holds only its 
   expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 25n }]);
 });
 
+test("ids below a run that are given back with it are granted again", () => {
+  const guard = new VersionGuard();
+  guard.admitIds("t", ids(1n, 1));
+  guard.admitIds("t", ids(1n, 1, 1n, "2026-01-01"));
+  // What was granted of another period in between ends the run of before, not what is held of it.
+  guard.admitIds("t", ids(2n, 2));
+  guard.giveBack("t", { from: 1n, to: 3n });
+  expect(guard.admitIds("t", ids(1n, 1))).toBe("new");
+});
+
 test("the version guard's watch goes round all tags", () => {
   const guard = new VersionGuard();
   for (let i = 0; i < 25; i++) guard.observe(`t${i}`, at(BigInt(i + 1)));
@@ -155,6 +172,60 @@ test("the version guard claims what was granted here and not given back, of eigh
   expect(guard.highest("t", "2026-01-10")).toBeUndefined();
   expect(guard.highest("t", "2026-01-11")?.last).toBe(2n);
   expect(guard.grantedTags()).toEqual(["given back", "t"]);
+});
+
+const { kind: SEGMENT } = lostTag("any", [], false, 0);
+const rowOf = (floor: bigint, periodStart = "", name = "t"): RowFloor => {
+  return { name, kind: SEGMENT, floor, periodStart, version: 1n };
+};
+
+test("the version guard claims floors that it saw, for ids that others were granted and may not claim", () => {
+  const guard = new VersionGuard();
+  // Of tags that this server was never asked for it remembers nothing, however many a store has.
+  guard.observeFloor(rowOf(7n));
+  expect([...guard.claims()]).toEqual([]);
+  guard.observe("t", at(1n));
+  guard.observeFloor({ ...rowOf(7n), version: 0n });
+  guard.observeFloor({
+    ...rowOf(7n),
+    kind: { kind: "object_id", variant: "CLASSIC" },
+  });
+  expect([...guard.claims()]).toEqual([]);
+  for (const floor of [70n, 50n]) guard.observeFloor(rowOf(floor));
+  expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 70n }]);
+  guard.admitIds("t", ids(71n, 5));
+  expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 75n }]);
+  // An accept ends what was seen of versions, not what was seen to be gone.
+  guard.startHistory();
+  guard.observeFloor(rowOf(60n));
+  guard.observeFloor(rowOf(90n));
+  expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 90n }]);
+});
+
+test("the version guard claims of each period once, at least all that it was granted or saw", () => {
+  const period = fc.constantFrom("2026-01-01", "2026-01-02");
+  const event = fc.record({ isGrant: fc.boolean(), period, last: fc.bigInt(1n, 99n) });
+  const check = (events: readonly { isGrant: boolean; period: string; last: bigint }[]): void => {
+    const guard = new VersionGuard();
+    guard.observe("t", at(1n));
+    const granted = new Map<string, bigint>();
+    let seen = { period: "", last: 0n };
+    for (const { isGrant, period, last } of events) {
+      if (isGrant) {
+        if (guard.admitIds("t", ids(last, 1, 1n, period)) === "new") granted.set(period, last);
+      } else {
+        guard.observeFloor(rowOf(last, period));
+        const before = seen.period === period ? seen.last : 0n;
+        seen = { period, last: last > before ? last : before };
+      }
+    }
+    const claims = [...guard.claims()];
+    const wanted = new Map(granted);
+    if (seen.last > (granted.get(seen.period) ?? 0n)) wanted.set(seen.period, seen.last);
+    expect(new Map(claims.map(({ period, last }) => [period, last]))).toEqual(wanted);
+    expect(claims).toHaveLength(wanted.size);
+  };
+  fc.assert(fc.property(fc.array(event), check));
 });
 
 test("the version guard keeps a period once, the one that was left last in front", () => {

@@ -135,6 +135,7 @@ export class Directory {
     for (const tag of tags) {
       // Invariant 2: what was asked earlier and is answered later may be from before this record.
       this.#ports.lookup.overtaken(tag.name);
+      this.#ports.guard.observeFloor(tag);
       const entry = this.#entries.get(tag.name);
       if (entry !== undefined) this.#update(entry, tag);
     }
@@ -144,6 +145,7 @@ export class Directory {
   admit(tags: readonly Tag[]): void {
     for (const tag of tags) {
       this.#ports.guard.observe(tag.name, tag);
+      this.#ports.guard.observeFloor(tag);
       const entry = this.#entries.get(tag.name);
       if (entry !== undefined) this.#update(entry, tag);
       else if (tag.state !== "DELETED") this.#create(tag);

@@ -5,7 +5,7 @@ import type { Emit } from "../events.ts";
 
 export interface LateClaimsPorts {
   readonly store: Pick<TagStore, "advanceTag" | "getTags">;
-  readonly guard: Pick<VersionGuard, "grantedTags" | "highest">;
+  readonly guard: Pick<VersionGuard, "grantedTags" | "highest" | "observeFloor">;
   readonly timers: Timers;
   readonly storeTimeoutMs: number;
   readonly note: () => AuditNote;
@@ -62,7 +62,10 @@ export class LateClaims {
   }
 
   #check(tags: readonly Tag[]): void {
-    for (const { name, floor, epoch, periodStart } of tags) {
+    for (const tag of tags) {
+      // Whoever is granted what comes next may be gone when the store goes back to before this accept.
+      this.#ports.guard.observeFloor(tag);
+      const { name, floor, epoch, periodStart } = tag;
       const highest = this.#ports.guard.highest(name, periodStart);
       if (highest === undefined || epoch <= highest.epoch || floor >= highest.last) continue;
       this.#want(name, { last: highest.last, floor });

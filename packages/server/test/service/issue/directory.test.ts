@@ -168,6 +168,27 @@ test("ids that a caller had straight from the store stay granted here when what 
   expect([...guard.claims()]).toEqual([{ tag: "orders", period: "", last: floor + 5n }]);
 });
 
+test("floors that a lookup or a poll showed are claimed, also those that this server had no part in", async () => {
+  const { store, guard, directory, call } = setUp();
+  await store.createTag(SEQUENCE);
+  const claimed = () => [...guard.claims()].map(({ last }) => last);
+  const request = { tag: "orders", kind: "sequence", count: 40, minCount: 40 } as const;
+  await store.grant([{ ...request, after: 0n, seenVersion: 0n }]);
+  const found = directory.find("orders", call);
+  await settled();
+  await found;
+  expect(claimed()).toEqual([40n]);
+  const options = { maxRaise: 1_000n, expectedRevision: undefined };
+  const { tag } = await store.advanceTag("orders", 500n, options);
+  await directory.apply([tag], directory.history);
+  expect(claimed()).toEqual([500n]);
+  // What was asked in a history that is over says nothing of this one.
+  const late = directory.apply([{ ...tag, floor: 900n }], directory.history);
+  directory.startHistory();
+  await late;
+  expect(claimed()).toEqual([500n]);
+});
+
 test.each<[string, boolean, number]>([
   ["put back", false, 5],
   ["a gap when all was fenced meanwhile, also once it is not any more", true, 0],

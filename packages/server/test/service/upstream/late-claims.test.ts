@@ -1,4 +1,4 @@
-import { type Tag, VersionGuard } from "@idmint/core/server";
+import { lostTag, type Tag, VersionGuard } from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import type { ServerEvent } from "../../../src/service/events.ts";
@@ -43,8 +43,9 @@ function setUp() {
 const settled = async (): Promise<void> => {
   for (let i = 0; i < 10; i++) await Promise.resolve();
 };
+const { kind } = lostTag("any", [], false, 0);
 const record = (floor: bigint, epoch: bigint, periodStart = "", name = "t") =>
-  ({ name, floor, epoch, periodStart }) as Tag;
+  ({ name, kind, floor, epoch, version: 1n, periodStart }) as Tag;
 
 test("a floor that an accept left below ids granted here is raised above them", async () => {
   const { begin, calls, events } = setUp();
@@ -64,6 +65,12 @@ test("a floor of the same epoch, of another period or above them is left alone",
   expect(calls).toEqual([]);
   await begin(record(1n, 9n, "2026-01-01", "s"));
   expect(calls).toMatchObject([{ tag: "s", floor: 100n }]);
+});
+
+test("what an accept made of a floor is claimed in the next one, which a store that lost the first one needs", async () => {
+  const { guard, begin } = setUp();
+  await begin(record(1_000_100n, 9n));
+  expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 1_000_100n }]);
 });
 
 test("nothing is told of a floor that somebody else raised, and a raise that failed is tried again", async () => {
