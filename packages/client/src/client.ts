@@ -1,6 +1,6 @@
 import { startupSnapshot } from "node:v8";
 import * as threads from "node:worker_threads";
-import { bounded, countOf, IdmintError, type Unused } from "@idmint/core";
+import { bounded, countOf, createMadeTimes, IdmintError, type Unused } from "@idmint/core";
 import type { IdClient, IdTag } from "./api.ts";
 import { GrpcTransport, type Transport } from "./servers/channel.ts";
 import { assertTagName } from "./calls.ts";
@@ -148,6 +148,7 @@ export class BufferedIdClient implements IdClient {
       quietTimers,
       textMakers,
       wallClock,
+      made: createMadeTimes(),
       worker,
     };
   }

@@ -1,4 +1,4 @@
-import type { BufferOptions, BufferPorts, Clock, Timers } from "@idmint/core";
+import type { BufferOptions, BufferPorts, Clock, MadeSnowflakes, Timers } from "@idmint/core";
 import type { Endpoints } from "./servers/endpoints.ts";
 import type { LocalTextMakers } from "./kinds/local-text-makers.ts";
 import type { IdClientEvent } from "./events.ts";
@@ -29,4 +29,6 @@ export interface TagContext<T = never> {
   /** Milliseconds since 1970. May go back and jump. */
   readonly wallClock: () => number;
   readonly worker: ResolvedWorkerOptions;
+  /** Of which times snowflakes were made. */
+  readonly made: MadeSnowflakes;
 }

@@ -7,7 +7,6 @@ import {
   type Load,
   type LoadRequest,
   notWarm,
-  type MadeTimes,
   type Segment,
   SegmentBuffer,
   type Unused,
@@ -71,7 +70,6 @@ export class BufferedTag implements IdTag {
   #source: IdSource | undefined;
   /** The same, kept while the kind is asked for again: it may remember the last answer. */
   #lastSource: IdSource | undefined;
-  #made: MadeTimes | undefined;
   /** How old the answer to an earlier request is cannot be told. */
   #leaptAtMs = -Infinity;
   #closing: Promise<void> | undefined;
@@ -322,7 +320,7 @@ export class BufferedTag implements IdTag {
       const onDoubt = (): void => this.#forgetKind();
       const isWanted = (): boolean => !this.#isDrained;
       const its = { tag: this.name, facts, route: this.#route, sentAtMs, onDoubt, isWanted };
-      const source = await idSourceFor({ ...its, made: (this.#made ??= new Map()) }, this.#context);
+      const source = await idSourceFor(its, this.#context);
       if (source === undefined) return;
       // Who still waits for ids of the kind of before goes on with the new one.
       void this.#lastSource?.close(notInMemory(this.name, facts.kind));

@@ -62,8 +62,9 @@ export {
   tickAt,
   timeOf,
 } from "./snowflake/layout.ts";
+export type { MadeSnowflakes } from "./snowflake/generator-state.ts";
+export { createMadeTimes } from "./snowflake/made-times.ts";
 export { paymentSerial } from "./snowflake/payment-serial.ts";
-export type { MadeTimes } from "./snowflake/generator-state.ts";
 export type { SnowflakeEvent } from "./snowflake/held-workers.ts";
 export { SnowflakeSource } from "./snowflake/source.ts";
 export { unguessableViolations } from "./unguessable/domain.ts";

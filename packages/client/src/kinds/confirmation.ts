@@ -74,7 +74,7 @@ export class Confirmation {
 
   /** To be called about once a second, while somebody uses the tag. */
   keep(): void {
-    // What is left of a burst is none of one that comes later.
+    // The next id looks at the clock again, whatever number of ids a burst of before had left until its next look.
     this.#left = 0;
     if (!this.#isAsking && this.#clock.now() >= this.#askAtMs) void this.#ask();
   }

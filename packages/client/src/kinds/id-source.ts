@@ -1,4 +1,4 @@
-import type { Call, IdmintError, MadeTimes, Segment } from "@idmint/core";
+import type { Call, IdmintError, Segment } from "@idmint/core";
 import type { PeriodId } from "../api.ts";
 import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
@@ -46,8 +46,6 @@ export interface KindFacts {
 export interface IdSourceRequest {
   readonly tag: string;
   readonly facts: KindFacts;
-  /** Of which times this client made the tag's ids, where they are made under leases. */
-  readonly made: MadeTimes;
   /** The way of its loads through the servers. */
   readonly route: Route;
   /** When the request was sent that the servers answered so, by the client's clock. */

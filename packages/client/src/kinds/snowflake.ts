@@ -2,7 +2,6 @@ import {
   ANSWER_MARGIN_MS,
   type Call,
   IdmintError,
-  type MadeTimes,
   type Segment,
   type SnowflakeEvent,
   SnowflakeSource,
@@ -20,12 +19,12 @@ const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "
 
 /** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is free. */
 export async function snowflakeIds(
-  { tag, route, made, onDoubt, isWanted }: IdSourceRequest,
+  { tag, route, onDoubt, isWanted }: IdSourceRequest,
   context: TagContext,
 ): Promise<IdSource | undefined> {
   const leases = new LeaseCalls(context.endpoints, route);
   const kind = await leases.begin({ tag, ...context.worker });
-  if (isWanted()) return new SnowflakeIds({ tag, kind, leases, made, onDoubt }, context);
+  if (isWanted()) return new SnowflakeIds({ tag, kind, leases, onDoubt }, context);
   // It ends by itself when this does not arrive.
   await leases.abandon(tag).catch(() => undefined);
   return undefined;
@@ -35,7 +34,6 @@ interface SnowflakeTag {
   readonly tag: string;
   readonly kind: SnowflakeKind;
   readonly leases: LeaseCalls;
-  readonly made: MadeTimes;
   /** Called when the tag may have other settings now. */
   readonly onDoubt: () => void;
 }
@@ -52,7 +50,7 @@ class SnowflakeIds implements IdSource {
   readonly #source: SnowflakeSource;
   readonly #idleness: Idleness;
 
-  constructor({ tag, kind, leases, made, onDoubt }: SnowflakeTag, context: TagContext) {
+  constructor({ tag, kind, leases, onDoubt }: SnowflakeTag, context: TagContext) {
     this.#tag = tag;
     this.#context = context;
     this.#idleness = new Idleness(context.clock);
@@ -62,7 +60,8 @@ class SnowflakeIds implements IdSource {
       context.emit(event);
       if (event.type === "worker-lost" && IN_DOUBT.has(event.error.reason)) onDoubt();
     };
-    const { clock, random } = context.ports;
+    const { made, ports } = context;
+    const { clock, random } = ports;
     this.#source = new SnowflakeSource(
       { tag, kind, instance, dataCenter, reserveAheadMs, maxWaiters, made },
       {

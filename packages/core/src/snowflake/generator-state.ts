@@ -1,4 +1,5 @@
 import type { Segment } from "../segment/segment.ts";
+import { type Made, madeOf, type MadeTimes } from "./made-times.ts";
 import {
   bigintOf,
   composeHalves,
@@ -21,15 +22,16 @@ import {
  * 3. A sequence that is used up is carried to the next tick at once, before any clock is looked at, so a clock that
  *    stands still or goes back finds the tick that is next and never the one that is used up.
  * 4. A tick is entered only when a clock has come within MAX_BORROW_MS of it.
- * 5. Of the ids that differ in tick and sequence alone, only one generator of those that share a MadeTimes makes any, and it
+ * 5. Of the ids that differ in tick and sequence alone, only one generator of those that share a MadeSnowflakes makes any, and it
  *    begins above all that any of them made before. The registry reserves no time twice; but one that went back may, and
  *    nobody has to have seen it.
  */
 export interface GeneratorState {
   readonly layout: SnowflakeLayout;
-  readonly made: MadeTimes;
-  /** Its place in `made`. */
-  place: string;
+  readonly tag: string;
+  readonly made: MadeSnowflakes;
+  /** What was made, by all of the process, of the ids that it makes; undefined before the first reservation. */
+  own: Made<GeneratorState> | undefined;
   /** How far the clock may be set back for the generator to wait until it has caught up. */
   readonly clockWaitMs: number;
   dataCenter: number;
@@ -59,11 +61,8 @@ export interface GeneratorState {
   isUntouched: boolean;
 }
 
-/**
- * How far a process came with the ids of a tag, by all that they are composed of beside tick and sequence, and which generator
- * makes them now. It outlives leases, and generators.
- */
-export type MadeTimes = Map<string, { nextTick: number; maker: GeneratorState | undefined }>;
+/** How far a process came with its snowflakes, by whichever generators. */
+export type MadeSnowflakes = MadeTimes<GeneratorState>;
 
 /** Both clocks, read at the same moment. */
 export interface ClockReading {
@@ -104,15 +103,22 @@ const MAX_BORROW_MS = 50;
 const NOISE_MS = 2;
 const READY: Verdict = { type: "ready" };
 
+/** The settings of a tag that its ids are made by. */
+export interface GeneratorOptions {
+  readonly tag: string;
+  readonly layout: SnowflakeLayout;
+  readonly clockWaitMs: number;
+}
+
 export function createGeneratorState(
-  layout: SnowflakeLayout,
-  clockWaitMs: number,
-  made: MadeTimes = new Map(),
+  { tag, layout, clockWaitMs }: GeneratorOptions,
+  made: MadeSnowflakes,
 ): GeneratorState {
   return {
+    tag,
     layout,
     made,
-    place: "",
+    own: undefined,
     clockWaitMs,
     dataCenter: 0,
     worker: 0,
@@ -160,13 +166,13 @@ export function takeUp(
 
 /** Takes over from whoever made such ids in this process, and answers the first tick of which none were made. */
 function enter(state: GeneratorState): number {
-  const { layout, dataCenter, worker, extension, made } = state;
-  state.place = JSON.stringify({ layout, dataCenter, worker, extension });
-  const before = made.get(state.place);
-  if (before?.maker !== undefined) giveUp(before.maker);
-  const nextTick = before?.nextTick ?? 0;
-  made.set(state.place, { nextTick, maker: state });
-  return nextTick;
+  const { tag, layout, dataCenter, worker, extension, made } = state;
+  const place = JSON.stringify({ tag, layout, dataCenter, worker, extension });
+  const own = madeOf(made, place, layout);
+  if (own.maker !== undefined) giveUp(own.maker);
+  own.maker = state;
+  state.own = own;
+  return own.nextTick;
 }
 
 /** Begins the time at the beginning of the reservation, or at the wall clock when that is later. */
@@ -177,20 +183,25 @@ function begin(state: GeneratorState, reading: ClockReading): void {
   state.driftMs = leadMs > 0 && leadMs <= state.maxLeadMs ? leadMs : 0;
 }
 
-/** The registry has reserved more time of the same lease and extension. A reservation never falls. */
-export function extend(state: GeneratorState, reservedUntilMs: number): void {
-  const { layout, made, place } = state;
-  if (made.get(place)?.maker !== state) return;
+/**
+ * The registry has reserved more time of the same lease and extension. A reservation never falls. False: another generator of
+ * this process makes ids of the worker id, or made some since, so two leases of it were good, and the registry went back
+ * (invariant 5). What it reserves for this one others may have had too.
+ */
+export function extend(state: GeneratorState, reservedUntilMs: number): boolean {
+  const { layout, own } = state;
+  if (own?.maker !== state) return false;
   // The last tick that ends at or before reservedUntilMs.
   const last = tickAt(layout, reservedUntilMs + 1) - 1;
   state.lastTick = Math.max(state.lastTick, Math.min(last, 2 ** layout.timeBits - 1));
+  return true;
 }
 
 /** Makes no more ids under this lease. */
 export function giveUp(state: GeneratorState): void {
   state.lastTick = -1;
   state.limitTick = -1;
-  const own = state.made.get(state.place);
+  const { own } = state;
   if (own?.maker !== state) return;
   own.maker = undefined;
   if (state.isUntouched) return;

@@ -5,11 +5,12 @@ import {
   type ClockReading,
   createGeneratorState,
   extend,
+  type GeneratorOptions,
   type GeneratorState,
   giveUp,
   leftOfTick,
   look,
-  type MadeTimes,
+  type MadeSnowflakes,
   make,
   nextParts,
   pass,
@@ -18,7 +19,7 @@ import {
   timeNow,
   type Verdict,
 } from "./generator-state.ts";
-import { bigintOf, bitsOf, composeHalves, type SnowflakeLayout } from "./layout.ts";
+import { bigintOf, bitsOf, composeHalves } from "./layout.ts";
 
 /** What a generator needs of the outside world. */
 export interface GeneratorPorts {
@@ -57,12 +58,9 @@ export class SnowflakeGenerator {
   #cancelTimer: (() => void) | undefined;
   #verdict: Verdict = { type: "unreserved", aheadMs: 0 };
 
-  constructor(
-    { layout, clockWaitMs }: { readonly layout: SnowflakeLayout; readonly clockWaitMs: number },
-    made: MadeTimes,
-    ports: GeneratorPorts,
-  ) {
-    this.#state = createGeneratorState(layout, clockWaitMs, made);
+  constructor(options: GeneratorOptions, made: MadeSnowflakes, ports: GeneratorPorts) {
+    const { layout } = options;
+    this.#state = createGeneratorState(options, made);
     this.#ports = ports;
     this.#maxBlock = Math.max(1, Math.min(MAX_BLOCK, 2 ** (layout.sequenceBits - 3)));
     this.#isSafe = bitsOf(layout) <= MAX_NUMBER_BITS;
@@ -106,9 +104,9 @@ export class SnowflakeGenerator {
     takeUp(this.#state, reservation, this.#read(), maxLeadMs);
   }
 
-  /** The reservation was raised. */
-  extend(reservedUntilMs: number): void {
-    extend(this.#state, reservedUntilMs);
+  /** The reservation was raised. False: no id is made of it; the lease has to be given up. */
+  extend(reservedUntilMs: number): boolean {
+    return extend(this.#state, reservedUntilMs);
   }
 
   /** Makes nothing more until the next `takeUp`. */

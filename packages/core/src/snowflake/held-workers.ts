@@ -8,8 +8,9 @@ import {
 } from "../worker/holder.ts";
 import type { LeaseDemand } from "../worker/lease-state.ts";
 import { MAX_LEAD_MS } from "../worker/limits.ts";
-import type { MadeTimes } from "./generator-state.ts";
+import type { MadeSnowflakes } from "./generator-state.ts";
 import { SnowflakeGenerator } from "./generator.ts";
+import { createMadeTimes } from "./made-times.ts";
 
 /** What happens to a snowflake tag, for listeners. A listener must not throw; one that does is ignored. */
 export type SnowflakeEvent =
@@ -58,8 +59,8 @@ export interface HeldWorkersOptions {
   readonly reserveAheadMs: number;
   /** How far ahead the registry reserves, where something between keeps what it reserved. Default: reserveAheadMs. */
   readonly registryAheadMs?: number;
-  /** What this process made of the tag's ids, over all sources of them. Default: nothing is known from before. */
-  readonly made?: MadeTimes | undefined;
+  /** What this process made, over all sources of ids. Default: nothing is known from before. */
+  readonly made?: MadeSnowflakes | undefined;
 }
 
 export interface HeldWorkersPorts extends HolderPorts {
@@ -105,7 +106,7 @@ export class HeldWorkers {
   readonly #ports: HeldWorkersPorts;
   readonly #onTime: () => void;
   readonly #workers: HeldWorker[] = [];
-  readonly #made: MadeTimes;
+  readonly #made: MadeSnowflakes;
   #active: HeldWorker;
   #alarmedAt = -Infinity;
 
@@ -114,7 +115,7 @@ export class HeldWorkers {
     this.#options = options;
     this.#ports = ports;
     this.#onTime = onTime;
-    this.#made = options.made ?? new Map();
+    this.#made = options.made ?? createMadeTimes();
     this.#active = this.#addWorker(options.instance);
   }
 
@@ -231,7 +232,7 @@ export class HeldWorkers {
     const lease = { tag, instance, dataCenter, reserveAheadMs, epoch, renewEveryMs };
     const worker: HeldWorker = {
       instance,
-      generator: new SnowflakeGenerator(kind, this.#made, this.#ports),
+      generator: new SnowflakeGenerator({ ...kind, tag }, this.#made, this.#ports),
       holder: new WorkerHolder(lease, this.#ports, {
         demand: () => this.#demand(worker),
         onChange: (change) => this.#change(worker, change),
@@ -275,8 +276,10 @@ export class HeldWorkers {
         });
         return;
       case "extend":
-        worker.generator.extend(change.reservedUntilMs);
-        break;
+        if (worker.generator.extend(change.reservedUntilMs)) break;
+        // The next lease begins above whatever the registry has reserved by then.
+        worker.holder.lose(takenOver(tag));
+        return;
       case "give-up":
         worker.isLeased = false;
         worker.generator.giveUp();
@@ -305,6 +308,11 @@ export class HeldWorkers {
 /** Whether waiting does not help. A lost lease is not final, since another one is leased at once. */
 function isFinal(error: IdmintError): boolean {
   return !error.retryable && error.code !== "ABORTED" && error.code !== "DEADLINE_EXCEEDED";
+}
+
+function takenOver(tag: string): IdmintError {
+  const text = `another lease of the same worker id of tag "${tag}" was used in this process, so where worker ids are kept went back; a worker id is leased again`;
+  return new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
 }
 
 function clockMovedBackwards(tag: string, driftMs: number): IdmintError {

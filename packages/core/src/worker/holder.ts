@@ -11,6 +11,7 @@ import {
   type LeaseEffect,
   type LeaseOptions,
   type LeaseState,
+  lose,
   renewed,
 } from "./lease-state.ts";
 import type { WorkerLeases } from "./ports.ts";
@@ -73,6 +74,12 @@ export class WorkerHolder {
   /** Somebody waits for time to be reserved, or for the next extension. */
   hurry(): void {
     hurry(this.#state, this.#ports.clock.now());
+    this.run();
+  }
+
+  /** Whoever uses the lease can make nothing under it: another one is leased. */
+  lose(error: IdmintError): void {
+    for (const effect of lose(this.#state, error, this.#ports.clock.now())) this.#send(effect);
     this.run();
   }
 

@@ -254,6 +254,16 @@ export function callFailed(
   return [{ type: "give-up", error }];
 }
 
+/** Whoever makes ids under the lease may not. Nothing is told of a call that is under way. */
+export function lose(state: LeaseState, error: IdmintError, now: number): LeaseEffect[] {
+  if (state.held === undefined || state.inFlight !== undefined) return [];
+  state.held = undefined;
+  state.error = error;
+  state.missingMs = 0;
+  state.dueAt = now;
+  return [{ type: "give-up", error }];
+}
+
 /**
  * Makes the next call due at once, since somebody waits for time to be reserved or for the next extension. It does not
  * after a failure, or soon after the last call.

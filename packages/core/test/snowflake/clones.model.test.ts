@@ -1,4 +1,11 @@
-import { decode, IdmintError, idsOf, SNOWFLAKE_PRESETS, tickAt } from "@idmint/core";
+import {
+  createMadeTimes,
+  decode,
+  IdmintError,
+  idsOf,
+  SNOWFLAKE_PRESETS,
+  tickAt,
+} from "@idmint/core";
 import { leasedWorker, renewedWorker, type Worker } from "@idmint/core/server";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -45,7 +52,11 @@ class Fleet {
   constructor() {
     const options = { tag: "t", instance: "pod", dataCenter: 0 };
     const lease = createLeaseState({ ...options, reserveAheadMs: AHEAD, renewEveryMs: 1_000 });
-    this.processes.push({ lease, generator: createGeneratorState(layout, 5), offsetMs: 0 });
+    this.processes.push({
+      lease,
+      generator: createGeneratorState({ tag: "t", layout, clockWaitMs: 5 }, createMadeTimes()),
+      offsetMs: 0,
+    });
     this.run(0);
   }
 

@@ -1,4 +1,10 @@
-import { decode, type MadeTimes, SNOWFLAKE_PRESETS, tickAt } from "@idmint/core";
+import {
+  createMadeTimes,
+  decode,
+  type MadeSnowflakes,
+  SNOWFLAKE_PRESETS,
+  tickAt,
+} from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { SnowflakeGenerator } from "../../src/snowflake/generator.ts";
@@ -6,14 +12,14 @@ import { SnowflakeGenerator } from "../../src/snowflake/generator.ts";
 const layout = SNOWFLAKE_PRESETS["41-10-12"];
 const START_MS = 1_800_000_000_000;
 
-function setUp(time = new FakeTime(), made: MadeTimes = new Map()) {
+function setUp(time = new FakeTime(), made: MadeSnowflakes = createMadeTimes()) {
   let reads = 0;
   const wallClock = () => {
     reads++;
     return START_MS + time.now();
   };
   const ports = { clock: time, wallClock, timers: time };
-  const generator = new SnowflakeGenerator({ layout, clockWaitMs: 5 }, made, ports);
+  const generator = new SnowflakeGenerator({ tag: "t", layout, clockWaitMs: 5 }, made, ports);
   const takeUp = (workerId: number, notBeforeMs = 0): void => {
     const reservedUntilMs = START_MS + time.now() + 3_000;
     const reservation = { dataCenter: 0, workerId, extension: 0, notBeforeMs, reservedUntilMs };
@@ -83,13 +89,14 @@ test("a lease of which nothing was made is no reason to begin later", () => {
 
 test("of two generators with one worker id only the later one makes ids, and none of times of the earlier one", () => {
   const time = new FakeTime();
-  const made: MadeTimes = new Map();
+  const made: MadeSnowflakes = createMadeTimes();
   const [one, other] = [setUp(time, made), setUp(time, made)];
   one.takeUp(1);
   const last = one.next();
   other.takeUp(1);
   // The answer to a renewal may have been on its way.
-  one.generator.extend(START_MS + 5_000);
+  expect(one.generator.extend(START_MS + 5_000)).toBe(false);
+  expect(other.generator.extend(START_MS + 5_000)).toBe(true);
   time.advance(1);
   expect(one.next()).toBeUndefined();
   expect(other.next()?.tick).toBe((last?.tick ?? 0) + 1);

@@ -1,7 +1,9 @@
 import {
+  createMadeTimes,
   decode,
   IdmintError,
   idsOf,
+  type MadeSnowflakes,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
   tickAt,
@@ -558,4 +560,29 @@ test("waiting has limits: of calls, of time, and the caller's own", async () => 
     { reason: { reason: "CALL_CANCELLED" } },
   ]);
   expect(host.make(1)).toBe(1);
+});
+
+test("a worker id that another source of this process used meanwhile is leased anew, though its renewals are taken", async () => {
+  const world = new World(snowflakeKind());
+  const made: MadeSnowflakes = createMadeTimes();
+  world.save();
+  const host = new Host(world, "pod-1", 0, 3_000, made);
+  await world.advance(10);
+  expect(host.make(5)).toBe(5);
+  // The second lease of this worker id has the same token as the first one.
+  world.goBack();
+  const other = new Host(world, "pod-2", 0, 3_000, made);
+  await world.advance(10);
+  expect(other.make(5)).toBe(5);
+  void other.source.close(new IdmintError("DRAINING", "over"));
+  // Its renewal is taken. What it reserves may have been reserved for others too.
+  await world.advance(1_000);
+  await world.advance(3_000);
+  expect(nextParts(host)).toMatchObject({ tick: tickAt(SMALL, host.wall()), worker: 1 });
+  expect(host.events.map(({ type }) => type)).toEqual([
+    "worker-leased",
+    "worker-lost",
+    "worker-leased",
+  ]);
+  expect(world.faults).toEqual([]);
 });

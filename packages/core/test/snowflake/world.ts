@@ -1,7 +1,9 @@
 import {
+  createMadeTimes,
   decode,
   IdmintError,
   idsOf,
+  type MadeSnowflakes,
   type Segment,
   type SnowflakeEvent,
   type SnowflakeLayout,
@@ -266,7 +268,13 @@ export class Host {
   /** The last id by worker and extension. */
   readonly #last = new Map<string, bigint>();
 
-  constructor(world: World, instance: string, offsetMs = 0, reserveAheadMs = 3_000) {
+  constructor(
+    world: World,
+    instance: string,
+    offsetMs = 0,
+    reserveAheadMs = 3_000,
+    made: MadeSnowflakes = createMadeTimes(),
+  ) {
     this.world = world;
     this.name = `${instance} (${++lives})`;
     this.#offsetMs = offsetMs;
@@ -274,7 +282,7 @@ export class Host {
     const { kind } = world;
     const options = { tag: "t", kind, instance, dataCenter: undefined, reserveAheadMs };
     this.source = new SnowflakeSource(
-      { ...options, maxWaiters: 5 },
+      { ...options, maxWaiters: 5, made },
       {
         registry: world.registryFor(this),
         clock: { now: () => world.now - this.#stoodMs },

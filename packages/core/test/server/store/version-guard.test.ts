@@ -202,30 +202,41 @@ test("the version guard claims floors that it saw, for ids that others were gran
   expect([...guard.claims()]).toEqual([{ tag: "t", period: "", last: 90n }]);
 });
 
-test("the version guard claims of each period once, at least all that it was granted or saw", () => {
-  const period = fc.constantFrom("2026-01-01", "2026-01-02");
-  const event = fc.record({ isGrant: fc.boolean(), period, last: fc.bigInt(1n, 99n) });
-  const check = (events: readonly { isGrant: boolean; period: string; last: bigint }[]): void => {
-    const guard = new VersionGuard();
-    guard.observe("t", at(1n));
-    const granted = new Map<string, bigint>();
-    let seen = { period: "", last: 0n };
-    for (const { isGrant, period, last } of events) {
-      if (isGrant) {
-        if (guard.admitIds("t", ids(last, 1, 1n, period)) === "new") granted.set(period, last);
-      } else {
-        guard.observeFloor(rowOf(last, period));
-        const before = seen.period === period ? seen.last : 0n;
-        seen = { period, last: last > before ? last : before };
-      }
+interface Told {
+  readonly isGrant: boolean;
+  readonly period: string;
+  readonly last: bigint;
+}
+
+/** What a guard claims that was told of grants and floors, and what it was told. */
+function claimsAfter(all: readonly Told[]) {
+  const guard = new VersionGuard();
+  guard.observe("t", at(1n));
+  const wanted = new Map<string, bigint>();
+  let seen = { period: "", last: 0n };
+  for (const { isGrant, period, last } of all) {
+    if (isGrant) {
+      if (guard.admitIds("t", ids(last, 1, 1n, period)) === "new") wanted.set(period, last);
+    } else {
+      guard.observeFloor(rowOf(last, period));
+      const before = seen.period === period ? seen.last : 0n;
+      seen = { period, last: last > before ? last : before };
     }
-    const claims = [...guard.claims()];
-    const wanted = new Map(granted);
-    if (seen.last > (granted.get(seen.period) ?? 0n)) wanted.set(seen.period, seen.last);
-    expect(new Map(claims.map(({ period, last }) => [period, last]))).toEqual(wanted);
-    expect(claims).toHaveLength(wanted.size);
-  };
-  fc.assert(fc.property(fc.array(event), check));
+  }
+  if (seen.last > (wanted.get(seen.period) ?? 0n)) wanted.set(seen.period, seen.last);
+  return { claims: [...guard.claims()].map(({ period, last }) => [period, last] as const), wanted };
+}
+
+test("the version guard claims of each period once, all that it was granted or saw", () => {
+  const period = fc.constantFrom("2026-01-01", "2026-01-02");
+  const told = fc.record({ isGrant: fc.boolean(), period, last: fc.bigInt(1n, 99n) });
+  fc.assert(
+    fc.property(fc.array(told), (all) => {
+      const { claims, wanted } = claimsAfter(all);
+      expect(new Map(claims)).toEqual(wanted);
+      expect(claims).toHaveLength(wanted.size);
+    }),
+  );
 });
 
 test("the version guard keeps a period once, the one that was left last in front", () => {

@@ -1,4 +1,4 @@
-import type { MadeTimes } from "@idmint/core";
+import { createMadeTimes, type MadeSnowflakes } from "@idmint/core";
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core/server";
 import type { Emit } from "../../events.ts";
 import type { System } from "../../system.ts";
@@ -37,12 +37,10 @@ export function createSnowflakes(
   const options = { ...settings, registryAheadMs };
   const common = { clock, timers, random, wallClock, judge, onEvent: emit };
   // A tag that this server lets go of, and works with again, still has all the ids that were made here.
-  const madeOf = new Map<string, MadeTimes>();
+  const made: MadeSnowflakes = createMadeTimes();
   return (tag) => {
     const registry = registryOf(tag);
     const kept = keeper?.registryOf(tag, registry);
-    const made = madeOf.get(tag.name) ?? new Map();
-    madeOf.set(tag.name, made);
     return new SnowflakeTagSource(tag, options, { ...common, registry, keeper: kept, made });
   };
 }

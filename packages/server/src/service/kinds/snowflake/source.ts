@@ -5,7 +5,7 @@ import {
   IdmintError,
   idsPerSecond,
   type LeaseLeft,
-  type MadeTimes,
+  type MadeSnowflakes,
   type Random,
   type Segment,
   segmentNotReady,
@@ -49,8 +49,8 @@ export interface SnowflakeSourcePorts {
   readonly registry: TagRegistry;
   /** What stands between it and this server's own leases; undefined: nothing. */
   readonly keeper: KeptRegistry | undefined;
-  /** What this server made of the tag's ids, over all sources of them. */
-  readonly made: MadeTimes;
+  /** What this server made, over all sources. */
+  readonly made: MadeSnowflakes;
   readonly judge: ClockJudge;
   readonly clock: Clock;
   readonly timers: Timers;

@@ -1,5 +1,6 @@
 // The ids of one snowflake tag on a server, over the registry of a store in memory, in time that moves when it is told to.
 import {
+  createMadeTimes,
   decode,
   IdmintError,
   idsOf,
@@ -71,7 +72,7 @@ function sourceOf(tag: Tag): SnowflakeTagSource {
     {
       registry,
       keeper: undefined,
-      made: new Map(),
+      made: createMadeTimes(),
       judge: {
         refusalOf: () => clockRefusal,
         note: (_, error) => noted.push(error),
