@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { invalidField } from "@idmint/core";
+import { CODE_OF_REASON, invalidField, type Reason } from "@idmint/core";
 import type { KindName } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
@@ -224,7 +224,9 @@ function assertGood({ tag, result }: Report): void {
   }
   const [reason] = [...result.refused].toSorted(([, a], [, b]) => b - a)[0] ?? [];
   if (result.answered > 0 || reason === undefined) return;
-  throw new CommandFailure(
-    failureOf("UNAVAILABLE", reason, "no call was answered; see docs/errors.md"),
-  );
+  // A reason that is none of idmint's is the network's.
+  const code = Object.hasOwn(CODE_OF_REASON, reason)
+    ? CODE_OF_REASON[reason as Reason]
+    : "UNAVAILABLE";
+  throw new CommandFailure(failureOf(code, reason, "no call was answered; see docs/errors.md"));
 }

@@ -84,6 +84,13 @@ test("refusals are counted by their reason, and are no answers", async () => {
   const none = await against(never, "bench", "--calls", "3", "--in-flight", "1");
   expect(none.exitCode).toBe(4);
   expect(none.err).toMatch(/^idmint: STORE_UNAVAILABLE: no call was answered/);
+  const { play: paused } = played(() => {
+    throw refusal(9, "TAG_PAUSED", "TAG_PAUSED: orders is paused");
+  });
+  const all = await against(paused, "bench", "--calls", "3", "--json");
+  expect(JSON.parse(all.err)).toMatchObject({
+    error: { code: "FAILED_PRECONDITION", reason: "TAG_PAUSED" },
+  });
 });
 
 test("a tag that is there is not touched unless told, since the ids are lost", async () => {
