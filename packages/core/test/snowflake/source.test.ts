@@ -563,7 +563,9 @@ test("waiting has limits: of calls, of time, and the caller's own", async () => 
 });
 
 test("a worker id that another source of this process used meanwhile is leased anew, though its renewals are taken", async () => {
-  const world = new World(snowflakeKind());
+  // The other source gives its lease back, which is not heard of.
+  const fates = [...calls(2, "ok"), ...calls(1, "lost"), ...calls(20, "ok")];
+  const world = new World(snowflakeKind(), fates);
   const made: MadeSnowflakes = createMadeTimes();
   world.save();
   const host = new Host(world, "pod-1", 0, 3_000, made);
