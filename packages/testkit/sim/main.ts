@@ -53,7 +53,7 @@ async function runMany(): Promise<boolean> {
   const startedAt = performance.now();
   const tally = new Tally();
   await runAll({ from, histories, jobs, shrinks: !args.first }, ({ counted, lines }) => {
-    for (const one of counted) tally.add(one);
+    tally.add(counted);
     lines.forEach(print);
     return !(args.first && tally.bad > 0);
   });

@@ -8,6 +8,14 @@ export function linesOf(seed: string, { violations }: Outcome): readonly string[
   return ["", `seed ${seed}: ${violations.length} violations`, ...what];
 }
 
+/** The same, of one whose thread had to be ended. */
+export function didNotEnd(seed: string, why = "its thread ended"): readonly string[] {
+  return [
+    "",
+    `seed ${seed}: did not end: ${why} (where it stops: pnpm sim --seed ${seed} --trace)`,
+  ];
+}
+
 /** The same, and the faults that it takes. */
 export async function explain(seed: string, found: Outcome): Promise<readonly string[]> {
   const { plan, outcome } = await shrink(planOf(seed), () => ({}));

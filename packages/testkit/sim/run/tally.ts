@@ -51,9 +51,11 @@ export class Tally {
   readonly #methods = new Map<string, number>();
   readonly #met = new Map<string, number>();
 
-  add(one: Counted): void {
+  /** Undefined: a history that did not end. */
+  add(one: Counted | undefined): void {
     this.histories++;
-    if (one.isBad) this.bad++;
+    if (one?.isBad !== false) this.bad++;
+    if (one === undefined) return;
     this.calls += one.calls;
     this.ids += one.ids;
     this.faults += one.faults;

@@ -5,16 +5,16 @@ import { planOf } from "../plan.ts";
 import { explain, linesOf } from "./explain.ts";
 import { type Counted, countedOf } from "./tally.ts";
 
-/** Seeds that follow each other. */
-export interface Part {
-  readonly from: number;
-  readonly count: number;
+export interface Asked {
+  readonly seed: string;
   /** Whether what goes wrong is shrunk to the faults that it takes. */
-  readonly shrinks: boolean;
+  readonly explains: boolean;
 }
 
+/** What became of a history. */
 export interface Done {
-  readonly counted: readonly Counted[];
+  /** Undefined: it did not end. */
+  readonly counted: Counted | undefined;
   /** What went wrong. */
   readonly lines: readonly string[];
 }
@@ -22,19 +22,14 @@ export interface Done {
 // Refusals are many, and nobody reads where each was made.
 Error.stackTraceLimit = 0;
 
-parentPort?.on("message", (part: Part) => {
-  void run(part);
+parentPort?.on("message", (asked: Asked) => {
+  void run(asked);
 });
 
-async function run({ from, count, shrinks }: Part): Promise<void> {
-  const counted: Counted[] = [];
-  const lines: string[] = [];
-  for (let at = 0; at < count; at++) {
-    const seed = String(from + at);
-    const outcome = await runHistory(planOf(seed));
-    counted.push(countedOf(outcome));
-    if (outcome.violations.length === 0) continue;
-    lines.push(...(shrinks ? await explain(seed, outcome) : linesOf(seed, outcome)));
-  }
-  parentPort?.postMessage({ counted, lines } satisfies Done);
+async function run({ seed, explains }: Asked): Promise<void> {
+  const outcome = await runHistory(planOf(seed));
+  const isWell = outcome.violations.length === 0;
+  const lines = explains ? await explain(seed, outcome) : linesOf(seed, outcome);
+  const done: Done = { counted: countedOf(outcome), lines: isWell ? [] : lines };
+  parentPort?.postMessage(done);
 }
