@@ -1,4 +1,4 @@
-import { countOf, type Segment, segmentOf } from "@idmint/core";
+import { countOf, type Segment } from "@idmint/core";
 import {
   AllocateSegmentRequest,
   type AllocateSegmentResponse,
@@ -10,7 +10,7 @@ import {
 import { segmentsOf } from "../../client/src/answers.ts";
 import type { Fleet } from "./fleet.ts";
 import { simKind } from "./kinds.ts";
-import { DEADLINES_MS, type Load } from "./load.ts";
+import { DEADLINES_MS, gotOf, type Load } from "./load.ts";
 import { Session } from "./nodes/session.ts";
 import { callOnce, METHODS } from "./nodes/transport.ts";
 import type { TagPlan } from "./plan.ts";
@@ -120,7 +120,7 @@ export class PlainCaller {
   /** A few requests on a stream, some of them at once. */
   async #session(to: string): Promise<void> {
     const dice = this.#dice;
-    const session = new Session(this.#fleet, this.#world, to);
+    const session = new Session(this.#fleet, this.#world, to, this.#caller.authorization);
     for (let left = dice.int(2, MOST_REQUESTS); left > 0 && !session.isOver; left--) {
       const atOnce = dice.chance(0.3) ? dice.int(2, 5) : 1;
       const tag = dice.pick(this.#fleet.plan.tags);
@@ -145,20 +145,14 @@ export class PlainCaller {
 
   /** What an answer holds, which has to be as much as was asked for. */
   #got(answer: GenerateIdsResponse, to: string, tag: string, count: number) {
-    const segments = [
-      ...segmentsOf(answer.segments, { tag, server: to }),
-      ...answer.ids.map((id) => segmentOf(id, 1)),
-    ];
-    // Ids of periods come as text besides.
-    const texts = answer.period === "" ? answer.texts : [];
-    const isText = texts.length > 0;
-    const has = isText ? texts.length : countOf(segments);
+    const got = gotOf(answer, tag, to);
+    const has = (got.texts ?? []).length || countOf(got.segments);
     if (has !== count) this.#fleet.checker.violate(`${tag}: ${has} ids, not ${count}`);
-    return { segments: isText ? [] : segments, texts, period: answer.period };
+    return got;
   }
 
   get #caller() {
-    return { rpc: this.#fleet.rpc, world: this.#world };
+    return this.#fleet.caller(this.#world);
   }
 
   #pause(ms: number): Promise<void> {

@@ -47,7 +47,12 @@ const EVERY_MS = 1_200;
 const DEADLINE_MS = 3_000;
 const LATE_MS = 250;
 /** Refusals that would tell of a fault of idmint's own. */
-const BROKEN: ReadonlySet<string> = new Set(["INTERNAL", "MALFORMED_REQUEST"]);
+const BROKEN: ReadonlySet<string> = new Set([
+  "INTERNAL",
+  "MALFORMED_REQUEST",
+  "PERMISSION_DENIED",
+  "UNAUTHENTICATED",
+]);
 
 /** What a look is made of: the tag and an id of it that somebody got, and a row of a server. */
 interface About {
@@ -217,8 +222,8 @@ export class Clerk {
   }
 
   #ask<Request, Response>(its: Method<Request, Response>, request: Request): Promise<Response> {
-    const { rpc, addresses } = this.#fleet;
-    const caller = { rpc, world: this.#world };
+    const { addresses } = this.#fleet;
+    const caller = this.#fleet.caller(this.#world);
     return callOnce(caller, this.#dice.pick(addresses), its, request, DEADLINE_MS);
   }
 }

@@ -3,6 +3,8 @@ import { applyPlan, planTag, type Store } from "@idmint/core/server";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import type { ServerEvent } from "../../server/src/service/events.ts";
 import { Checker } from "./check/checker.ts";
+import { accessSettings } from "./access/access-plan.ts";
+import { Badges } from "./access/badges.ts";
 import { Meetings } from "./check/meetings.ts";
 import { Network } from "./world/network.ts";
 import { simKind } from "./kinds.ts";
@@ -18,6 +20,7 @@ import { type PlantedStore, StoreSite } from "./nodes/store-site.ts";
 import { type SimTicket, simTicket } from "./nodes/ticket.ts";
 import { TicketSite } from "./nodes/ticket-site.ts";
 import { simStore } from "./nodes/store.ts";
+import type { Caller } from "./nodes/transport.ts";
 import { Trace } from "./world/trace.ts";
 import { World } from "./world/world.ts";
 
@@ -60,6 +63,7 @@ export class Fleet {
   readonly site: StoreSite;
   readonly #redis: readonly RedisSite[];
   readonly #tickets: readonly TicketSite[];
+  readonly badges: Badges;
   readonly #planted: Planted;
   readonly #dice: Dice;
   readonly #servers: (SimServer | undefined)[] = [];
@@ -78,6 +82,7 @@ export class Fleet {
     this.meetings = new Meetings(plan.tags);
     this.network = new Network(seed, this.queue);
     this.rpc = new Rpc(this.network);
+    this.badges = new Badges(seed, plan.access, plan.maxOfflineMs);
     this.site = new StoreSite(seed, this, planted.store);
     const names = plan.tags.some((tag) => simKind(tag).isInRedis) ? ["a"] : [];
     this.#redis = names.map((name) => new RedisSite(seed, name, this));
@@ -141,6 +146,11 @@ export class Fleet {
     return new World(`${place}#${life}`, this.plan.seed, this.queue, { offsetMs, drift });
   }
 
+  /** Whoever it is, as it calls a server. */
+  caller(world: World): Caller {
+    return { rpc: this.rpc, world, authorization: this.badges.of(world) };
+  }
+
   storeOf(world: World): Store {
     const { site, network, queue } = this;
     return simStore({ world, site, network, queue, timeoutMs: STORE_TIMEOUT_MS });
@@ -165,6 +175,7 @@ export class Fleet {
         "limits.tags": String(this.plan.limitTags),
         ...(this.plan.acceptsAlone ? { epoch_gap: "1000000" } : {}),
         ...(this.#redis.length > 0 ? REDIS_SETTINGS : {}),
+        ...accessSettings(this.plan.access),
         drain_delay: "500ms",
         drain_time: "2s",
       },
@@ -243,7 +254,8 @@ export class Fleet {
     const first = world.dice.int(0, addresses.length - 1);
     const known = [...addresses.slice(first), ...addresses.slice(0, first)].slice(0, 2);
     const options = { addresses: known, holdForMs: 5_000, min: world.dice.pick([1, 5, 50]) };
-    const sdk = new SimSdk({ world, rpc }, options, this.#planted.transport);
+    const authorization = (): string | undefined => this.badges.of(world);
+    const sdk = new SimSdk({ world, rpc, authorization }, options, this.#planted.transport);
     this.#sdks[at] = sdk;
     this.trace.note(world.name, "begins");
     this.#onSdk(sdk);

@@ -1,3 +1,4 @@
+import { type Visitors, visitorsOf } from "./access/visitors.ts";
 import { PlainCaller } from "./callers.ts";
 import { Clerk } from "./clerk.ts";
 import { FAULT_KINDS } from "./fault-kinds.ts";
@@ -71,6 +72,7 @@ class History {
   readonly #operator: Operator;
   readonly #clerk: Clerk;
   readonly #callers: readonly World[];
+  #visitors: Visitors | undefined;
   readonly #heals = new Set<() => void>();
 
   constructor(plan: Plan, options: FleetOptions) {
@@ -128,6 +130,7 @@ class History {
       const caller = new PlainCaller(this.#fleet, this.#load, world, dice);
       this.#load.ofCaller(world, dice, () => caller.ask());
     }
+    this.#visitors = visitorsOf(this.#fleet, this.#load);
     for (const fault of plan.faults) {
       queue.after(fault.atMs, () => {
         trace.note("fault", `${fault.kind} ${fault.target} for ${fault.ms} ms, ${fault.size}`);
@@ -155,6 +158,7 @@ class History {
     void this.#operator.settle();
     queue.after(CALM_LOAD_MS, () => {
       this.#load.stop();
+      this.#visitors?.stop();
       this.#clerk.stop();
     });
     await this.#becomeWell();
@@ -166,6 +170,7 @@ class History {
         `${serving.length} of ${plan.servers} servers serve, a while after the last fault`,
       );
     }
+    this.#visitors?.probe();
     const [prober] = this.#callers;
     const dice = new Dice(`${plan.seed}/probes`);
     const results: [string, boolean | undefined][] = [];

@@ -1,5 +1,6 @@
 import { countOf, IdmintError, idsOf, type Segment, segmentOf } from "@idmint/core";
-import { GenerateIdRequest, GenerateIdResponse } from "@idmint/proto";
+import { GenerateIdRequest, GenerateIdResponse, type GenerateIdsResponse } from "@idmint/proto";
+import { segmentsOf } from "../../client/src/answers.ts";
 import type { IdTag } from "../../client/src/api.ts";
 import { type Asker, type Got, isUnheardOf } from "./check/checker.ts";
 import type { Fleet } from "./fleet.ts";
@@ -13,10 +14,12 @@ import type { World } from "./world/world.ts";
 export const DEADLINES_MS = [300, 2_000, 6_000] as const;
 /** Most ids of one call. */
 const MOST_TAKEN = 100;
+/** Where servers are open to all, and to whoever may have all, nobody is refused with these. */
+const DENIALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "UNAUTHENTICATED"]);
 /** How much later than its deadline a call may end, when its process was not stopped meanwhile. */
 const LATE_MS = 250;
 
-const GENERATE_ID: Method<GenerateIdRequest, GenerateIdResponse> = {
+export const GENERATE_ID: Method<GenerateIdRequest, GenerateIdResponse> = {
   path: "/idmint.v1.IdService/GenerateId",
   request: GenerateIdRequest,
   response: GenerateIdResponse,
@@ -48,8 +51,8 @@ export class Load {
   }
 
   /** Somebody asks again and again, until the load is over. */
-  ofCaller(world: World, dice: Dice, ask: () => Promise<unknown>): void {
-    this.#loop(world, dice, ask);
+  ofCaller(world: World, dice: Dice, ask: () => Promise<unknown>, everyMs?: number): void {
+    this.#loop(world, dice, ask, everyMs);
   }
 
   /** One call of a program, or a few at once. Never rejects. Answers whether all got ids; also when it ends meanwhile. */
@@ -85,13 +88,10 @@ export class Load {
   /** One call of one server. Never rejects. */
   askServer(world: World, to: string, { name }: TagPlan, deadlineMs: number): Promise<boolean> {
     const asker = { name: world.name, isSdk: false };
-    const caller = { rpc: this.#fleet.rpc, world };
+    const caller = this.#fleet.caller(world);
     return this.call(world, asker, name, deadlineMs, async () => {
       const request = { tag: name, name: "" };
-      const { id, text, period } = await callOnce(caller, to, GENERATE_ID, request, deadlineMs);
-      return period === "" && text !== ""
-        ? { segments: [], texts: [text], period }
-        : { segments: [segmentOf(id, 1)], period };
+      return gotOfOne(await callOnce(caller, to, GENERATE_ID, request, deadlineMs));
     });
   }
 
@@ -118,11 +118,15 @@ export class Load {
     return { segments: numbers, period };
   }
 
-  #loop(world: World, dice: Dice, ask: () => Promise<unknown>): void {
-    const { everyMs } = this.#fleet.plan;
+  #loop(
+    world: World,
+    dice: Dice,
+    ask: () => Promise<unknown>,
+    everyMs: number = this.#fleet.plan.everyMs,
+  ): void {
     world.after(dice.about(everyMs), () => {
       if (this.#isOver) return;
-      void ask().then(() => this.#loop(world, dice, ask));
+      void ask().then(() => this.#loop(world, dice, ask, everyMs));
     });
   }
 
@@ -134,7 +138,7 @@ export class Load {
     deadlineMs: number,
     ask: () => Promise<Got>,
   ): Promise<boolean> {
-    const { checker, meetings, trace } = this.#fleet;
+    const { badges, checker, meetings, trace } = this.#fleet;
     const begun = checker.begin(asker, tag);
     meetings.called(tag);
     const startedAt = world.now();
@@ -152,6 +156,8 @@ export class Load {
       trace.note(asker.name, `is refused ${tag}: ${reason}`);
       this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
       checker.refused(begun, reason);
+      if (DENIALS.has(reason) && badges.isAlwaysGood(world))
+        checker.violate(`${tag}: ${asker.name} may have all, and was refused with ${reason}`);
       return false;
     } finally {
       this.open.set(world, (this.open.get(world) ?? 1) - 1);
@@ -163,6 +169,23 @@ export class Load {
       }
     }
   }
+}
+
+/** What an answer of GenerateId holds. */
+export function gotOfOne({ id, text, period }: GenerateIdResponse): Got {
+  return period === "" && text !== ""
+    ? { segments: [], texts: [text], period }
+    : { segments: [segmentOf(id, 1)], period };
+}
+
+/** What an answer of GenerateIds holds. Ids of periods come as text besides. */
+export function gotOf(answer: GenerateIdsResponse, tag: string, server = ""): Got {
+  const texts = answer.period === "" ? answer.texts : [];
+  const segments = [
+    ...segmentsOf(answer.segments, { tag, server }),
+    ...answer.ids.map((id) => segmentOf(id, 1)),
+  ];
+  return { segments: texts.length > 0 ? [] : segments, texts, period: answer.period };
 }
 
 async function oneOf(plan: TagPlan, tag: IdTag, deadlineMs: number): Promise<Got> {

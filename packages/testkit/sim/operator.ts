@@ -23,6 +23,7 @@ import {
   UpdateTagRequest,
   UpdateTagResponse,
 } from "@idmint/proto";
+import type { Services } from "../../server/src/main/services.ts";
 import type { Fleet } from "./fleet.ts";
 import { protoOf, simKind } from "./kinds.ts";
 import type { Action, TagPlan } from "./plan.ts";
@@ -276,12 +277,12 @@ export class Operator {
     its: Method<Request, Response>,
     request: Request,
   ): Promise<{ readonly answer: Response; readonly when: (effective?: Date) => When }> {
-    const { rpc, plan, addresses, checker } = this.#fleet;
+    const { plan, addresses, checker } = this.#fleet;
     const { era } = checker;
     const target = this.#world.dice.int(0, plan.servers - 1);
     const server = this.#fleet.server(target)?.world;
     const set = server?.steps;
-    const caller = { rpc, world: this.#world };
+    const caller = this.#fleet.caller(this.#world);
     const answer = await callOnce(caller, addresses[target] ?? "", its, request, DEADLINE_MS);
     // By the clock of the server that said so, unless somebody set it meanwhile.
     const isKnown = server !== undefined && server.steps === set;
@@ -328,10 +329,10 @@ export class Operator {
     });
   }
 
-  /** Whether the store is, or one of the servers that run refuses it. */
+  /** Whether the store is, or one of the servers that run refuses it, or a tag of it: an alarm tells of each. */
   get isRefused(): boolean {
     const { site, servers } = this.#fleet;
-    return site.isRefused || servers.some(({ services }) => (services?.poll.fenced ?? "") !== "");
+    return site.isRefused || servers.some(({ services }) => isFenced(services));
   }
 
   async #accept(): Promise<void> {
@@ -355,4 +356,10 @@ export class Operator {
     }
     this.#isAccepting = false;
   }
+}
+
+function isFenced(services: Services | undefined): boolean {
+  return (
+    services !== undefined && (services.poll.fenced !== "" || services.directory.fencedTags > 0)
+  );
 }

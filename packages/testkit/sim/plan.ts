@@ -1,6 +1,7 @@
 import type { Order } from "./check/checker.ts";
 import type { SimKindName } from "./kind-names.ts";
 import { type FaultKind, FLEET_FAULTS, REDIS_FAULTS, TICKET_FAULTS } from "./fault-kinds.ts";
+import { type AccessPlan, accessPlanOf } from "./access/access-plan.ts";
 import { Dice } from "./world/random.ts";
 
 export interface TagPlan {
@@ -53,6 +54,8 @@ export interface Plan {
   readonly limitTags: number;
   /** Whether servers accept a store that went back by themselves. */
   readonly acceptsAlone: boolean;
+  /** Undefined: servers answer everybody. */
+  readonly access: AccessPlan | undefined;
 }
 
 /** By when the servers and the tags are there, and things begin to go wrong. */
@@ -102,6 +105,7 @@ export function planOf(seed: string): Plan {
     maxOfflineMs: dice.int(5, 40) * 1_000,
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
+    access: accessPlanOf(seed),
   };
   return withTickets(withRedis(plan, new Dice(`${seed}/redis`)), new Dice(`${seed}/tickets`));
 }

@@ -13,5 +13,7 @@ export interface PlantedFault {
   /** What the history needs a tag of. */
   readonly needsKind?: SimKindName;
   readonly needsAction?: Action["act"];
+  /** Whether servers have to ask who calls. */
+  readonly needsAccess?: boolean;
   readonly plant: () => Planted;
 }

@@ -3,6 +3,7 @@ import { type Grant, type GrantRequest, type Store, VersionGuard } from "@idmint
 import { AnswerCheck } from "../../client/src/answers.ts";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import { Directory } from "../../server/src/service/issue/directory.ts";
+import { PLANTED_ACCESS } from "./access/planted-access.ts";
 import { PLANTED_API } from "./planted-api.ts";
 import { PLANTED_PLACES } from "./planted-places.ts";
 import type { PlantedFault } from "./planted-fault.ts";
@@ -175,6 +176,7 @@ export const PLANTED: Readonly<Record<string, PlantedFault>> = {
       },
     }),
   },
+  ...PLANTED_ACCESS,
   ...PLANTED_API,
   ...PLANTED_PLACES,
 };

@@ -2,9 +2,8 @@ import type { IdTag } from "../../../client/src/api.ts";
 import { BufferedIdClient, type ClientPorts } from "../../../client/src/client.ts";
 import type { IdClientOptions } from "../../../client/src/options.ts";
 import type { Transport } from "../../../client/src/servers/channel.ts";
-import type { Rpc } from "../world/rpc.ts";
 import { textMakersOf } from "./text-makers.ts";
-import { simTransport } from "./transport.ts";
+import { simTransport, type SimTransportPorts } from "./transport.ts";
 import type { World } from "../world/world.ts";
 
 /** A program with the SDK: the real client above its transport. */
@@ -16,12 +15,12 @@ export class SimSdk {
   #closing: Promise<void> | undefined;
 
   constructor(
-    { world, rpc }: { readonly world: World; readonly rpc: Rpc },
+    { world, rpc, authorization }: SimTransportPorts,
     options: IdClientOptions,
     around: (transport: Transport) => Transport = (same) => same,
   ) {
     this.world = world;
-    const transport = around(simTransport({ rpc, world }));
+    const transport = around(simTransport({ rpc, world, authorization }));
     const ports: ClientPorts = { transport: () => transport, runtime: runtimeOf(world) };
     const worker = { instance: world.name };
     this.client = new BufferedIdClient({ ...options, worker }, ports);

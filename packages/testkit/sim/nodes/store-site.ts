@@ -1,5 +1,7 @@
 import type { CallAnswers, CallArgs, StoreCall } from "@idmint/core/server";
 import { MemoryDatabase, type MemorySnapshot, MemoryStore } from "../../src/index.ts";
+import type { Badges } from "../access/badges.ts";
+import type { TokenLog } from "../access/token-log.ts";
 import type { Checker } from "../check/checker.ts";
 import { MarksHeard } from "../check/redis-log.ts";
 import type { EventQueue } from "../world/queue.ts";
@@ -44,6 +46,13 @@ interface Kept {
   readonly forgotten: ReadonlyMap<string, bigint>;
 }
 
+interface StoreSitePorts {
+  readonly queue: EventQueue;
+  readonly trace: Trace;
+  readonly checker: Checker;
+  readonly badges: Pick<Badges, "first" | "log">;
+}
+
 type Ask<Name extends StoreCall> = (...args: CallArgs[Name]) => Promise<CallAnswers[Name]>;
 
 /** The store of a history, where it stands: its rows, its clock, and what is wrong with it. */
@@ -52,6 +61,7 @@ export class StoreSite {
   readonly database: MemoryDatabase;
   readonly planted: PlantedStore;
   readonly marksHeard = new MarksHeard();
+  readonly tokens: TokenLog;
   readonly #inner: MemoryStore;
   readonly #queue: EventQueue;
   readonly #trace: Trace;
@@ -66,7 +76,7 @@ export class StoreSite {
 
   constructor(
     seed: string,
-    { queue, trace, checker }: { queue: EventQueue; trace: Trace; checker: Checker },
+    { queue, trace, checker, badges }: StoreSitePorts,
     planted: PlantedStore = {},
   ) {
     this.world = new World("store", seed, queue);
@@ -78,6 +88,8 @@ export class StoreSite {
     this.#trace = trace;
     this.#checker = checker;
     this.planted = planted;
+    this.tokens = badges.log;
+    this.database.access = { version: "first", tokens: badges.first };
     this.#keepSnapshots();
   }
 
@@ -164,6 +176,7 @@ export class StoreSite {
     this.#trace.note("store", `is as it was at ${kept.atMs.toFixed(0)}, seen ${isSeen}`);
     // What came after is of a history that is lost.
     this.#snapshots.splice(this.#snapshots.indexOf(kept) + 1);
+    this.tokens.wentBack();
     this.#checker.storeWentBack({ isUnseen: !this.isRefused });
     return true;
   }
@@ -226,6 +239,14 @@ export class StoreSite {
     } else if (name === "accept") {
       this.#trace.note(who, `accepts the store: ${this.database.incarnation}`);
       this.#checker.storeIsSeen();
+    } else if (name === "addToken") {
+      const [token] = args as CallArgs["addToken"];
+      if (answer === true) this.tokens.added(token, this.#queue.now);
+      this.#trace.note(who, `adds token ${token.id} of ${token.principal}: ${answer === true}`);
+    } else if (name === "removeToken") {
+      const [id] = args as CallArgs["removeToken"];
+      if (answer === true) this.tokens.removed(id, this.#queue.now);
+      this.#trace.note(who, `removes token ${id}: ${answer === true}`);
     } else if (name !== "changes" && name !== "readTokens" && name !== "exchangeMarks") {
       this.#trace.note(who, name);
     }

@@ -57,9 +57,11 @@ class Driver {
     const { world, network, timeoutMs } = this.#ports;
     if (this.#isClosed) return Promise.reject(unavailable("it is closed"));
     const { promise, resolve, reject } = Promise.withResolvers<CallAnswers[Name]>();
-    const cancel = world.after(timeoutMs, () =>
-      reject(unavailable(`no answer in ${timeoutMs} ms`)),
-    );
+    const looked = this.#lookOf(name, args);
+    const cancel = world.after(timeoutMs, () => {
+      looked(undefined);
+      reject(unavailable(`no answer in ${timeoutMs} ms`));
+    });
     const answer = (settle: () => void): void =>
       network.carry(PLACE, world.place, () =>
         world.deliver(() => {
@@ -67,8 +69,34 @@ class Driver {
           settle();
         }),
       );
-    network.send(world, PLACE, () => this.#arrive(name, args, { answer, resolve, reject }));
+    const settling = {
+      answer,
+      resolve: (done: CallAnswers[Name], atMs: number) => {
+        looked(atMs);
+        resolve(done);
+      },
+      reject: (error: IdmintError) => {
+        looked(undefined);
+        reject(error);
+      },
+    };
+    network.send(world, PLACE, () => this.#arrive(name, args, settling));
     return promise;
+  }
+
+  /** Tells what becomes of a server's look at the tokens that there are: when the store did it, or that it failed. */
+  #lookOf<Name extends StoreCall>(
+    name: Name,
+    args: CallArgs[Name],
+  ): (doneAtMs: number | undefined) => void {
+    // Without a version it is a list for an operator.
+    if (name !== "readTokens" || args[0] === undefined) return () => undefined;
+    const { world, site, queue } = this.#ports;
+    const askedAt = queue.now;
+    return (doneAtMs) => {
+      if (doneAtMs === undefined) site.tokens.lookFailed(world);
+      else site.tokens.looked(world, doneAtMs, queue.now - askedAt);
+    };
   }
 
   #arrive<Name extends StoreCall>(
@@ -90,7 +118,8 @@ class Driver {
     const run = async (): Promise<void> => {
       try {
         const done = await this.#run(name, args);
-        if (is === "done") answer(() => resolve(this.#told(name, done)));
+        const atMs = queue.now;
+        if (is === "done") answer(() => resolve(this.#told(name, done), atMs));
         else answer(() => reject(unavailable("the connection broke")));
       } catch (thrown) {
         answer(() => reject(IdmintError.from(thrown)));
@@ -149,7 +178,7 @@ class Driver {
 
 interface Settling<Name extends StoreCall> {
   readonly answer: (settle: () => void) => void;
-  readonly resolve: (answer: CallAnswers[Name]) => void;
+  readonly resolve: (answer: CallAnswers[Name], doneAtMs: number) => void;
   readonly reject: (error: IdmintError) => void;
 }
 

@@ -98,8 +98,13 @@ export async function callOnce<Request, Response>(
   }
 }
 
+export interface SimTransportPorts extends Pick<Caller, "rpc" | "world"> {
+  /** Asked for each request. */
+  readonly authorization: () => string | undefined;
+}
+
 /** The SDK's way to servers, in the place of grpc-js. */
-export function simTransport(ports: Pick<Caller, "rpc" | "world">): Transport {
+export function simTransport({ authorization, ...ports }: SimTransportPorts): Transport {
   const inFlight = new Set<() => void>();
   let isClosed = false;
   const onStart = (cancel: () => void): (() => void) => {
@@ -110,7 +115,8 @@ export function simTransport(ports: Pick<Caller, "rpc" | "world">): Transport {
     <Request, Response>(its: Method<Request, Response>) =>
     async (endpoint: string, request: Request, timeoutMs: number): Promise<Response> => {
       if (isClosed) throw new IdmintError("CLIENT_CLOSED", "the client was closed");
-      return callOnce({ ...ports, onStart }, endpoint, its, request, timeoutMs);
+      const caller = { ...ports, authorization: authorization(), onStart };
+      return callOnce(caller, endpoint, its, request, timeoutMs);
     };
   const isServing: Transport["isServing"] = async (endpoint, timeoutMs) => {
     try {

@@ -1,11 +1,14 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
+import { accessPlan } from "../../sim/access/access-plan.ts";
 import { EXCLUDED } from "../../sim/check/grant-log.ts";
 import { type Outcome, runHistory } from "../../sim/history.ts";
 import { ACTIONS, type Plan, planOf, withKind } from "../../sim/plan.ts";
 import type { PlantedFault } from "../../sim/planted-fault.ts";
 import { PLANTED } from "../../sim/planted.ts";
+import { UNASKED } from "../../sim/unasked.ts";
+import { Dice } from "../../sim/world/random.ts";
 
 const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 6;
 /** Seeds of other commits are others, so that all of them together try much. */
@@ -41,17 +44,6 @@ test("a seed is one history", async () => {
   expect((await runHistory(planOf(String(FIRST + 1)))).hash).not.toBe(first.hash);
 });
 
-/** What no history calls, and why. */
-const UNASKED: Readonly<Record<string, string>> = {
-  "/idmint.v1.AccessService/CreateToken": "no history has tokens yet",
-  "/idmint.v1.AccessService/RevokeToken": "no history has tokens yet",
-  "/idmint.v1.TagService/MoveTag": "it moves tags between Redis servers, which no history has yet",
-  "/grpc.health.v1.Health/List": "it tells what Check tells",
-  "/grpc.health.v1.Health/Watch": "a door carries it, and no history has doors",
-  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": "it tells what never changes",
-  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "it tells what never changes",
-};
-
 test("histories call every method of the API", async () => {
   const asked = new Set<string>();
   let all: readonly string[] = [];
@@ -62,7 +54,8 @@ test("histories call every method of the API", async () => {
       ms: 5_000,
       atMs: 5_000 * target,
     }));
-    const { methods } = await runHistory({ ...planOf(`methods ${at}`), actions });
+    const access = accessPlan(new Dice(`methods ${at}`));
+    const { methods } = await runHistory({ ...planOf(`methods ${at}`), actions, access });
     for (const [path, count] of methods) if (count > 0) asked.add(path);
     all = [...methods.keys()].filter((path) => UNASKED[path] === undefined);
     if (all.every((path) => asked.has(path))) break;
@@ -72,8 +65,10 @@ test("histories call every method of the API", async () => {
 });
 
 /** A history in which what a planted fault needs befalls the fleet a few times. */
-function withNeeds(bare: Plan, { needs, needsKind, needsAction }: PlantedFault): Plan {
+function withNeeds(bare: Plan, planted: PlantedFault): Plan {
+  const { needs, needsKind, needsAction, needsAccess } = planted;
   const plan = needsKind === undefined ? bare : withKind(bare, needsKind);
+  if (needsAccess === true) return { ...plan, access: accessPlan(new Dice(plan.seed)) };
   const times = [15_000, 25_000, 35_000];
   if (needs !== undefined) {
     const more = { kind: needs, ms: 2_500, size: 0.9 };

@@ -22,6 +22,7 @@ function pausedPlan(kind: TagPlan["kind"]): Plan {
     stormMs: STORM_MS,
     everyMs: 2_000,
     limitTags: 1_000,
+    access: undefined,
   };
 }
 
