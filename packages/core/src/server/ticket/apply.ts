@@ -1,6 +1,13 @@
 import { IdmintError } from "../../errors.ts";
 import type { Holdings, Pending } from "./holdings.ts";
-import { assertNoneBehind, finish, moveSlot, survey, type TagSlotsId } from "./mover.ts";
+import {
+  assertNoneBehind,
+  finish,
+  moveSlot,
+  survey,
+  type Surveyed,
+  type TagSlotsId,
+} from "./mover.ts";
 import { type Move, planMoves } from "./plan.ts";
 import { nameOfId, type SlotsView, type TicketDatabase } from "./ports.ts";
 
@@ -26,7 +33,7 @@ export interface TagPlan extends TagSlotsId {
  * many a target has must be known. Others may be away; their slots wait.
  */
 export async function planTag(
-  databases: readonly TicketDatabase[],
+  databases: readonly Surveyed[],
   slotsId: string,
   targets: readonly string[],
 ): Promise<TagPlan> {
