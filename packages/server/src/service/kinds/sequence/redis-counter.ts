@@ -10,6 +10,8 @@ import type { Counter } from "../grouped-source.ts";
 
 /** How long a call waits for a maximum that is being raised, when it found nothing left. */
 const RAISE_PATIENCE_MS = 100;
+/** Raises one call waits for: others may take what the first one brought, where a `maxSkip` bounds it. */
+const MAX_RAISES = 3;
 const RETRY_AFTER_MS = 200;
 /** Refusals of one tag are told of at most this often; its callers hear of each. */
 const TELL_EVERY_MS = 10_000;
@@ -121,17 +123,27 @@ export class RedisSequenceCounter implements Counter {
   }
 
   /** Nothing is left: waits for the maximum to be raised, but not long, and fails fast. */
-  async #afterRaise({ cur, max }: Exhausted, count: number): Promise<Issued> {
-    if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
+  async #afterRaise(first: Exhausted, count: number): Promise<Issued> {
+    let left = first;
     let cause: unknown;
-    const raised = this.#raiseMax(cur, count).catch((thrown: unknown) => {
-      cause = thrown;
-    });
-    await bounded(raised, RAISE_PATIENCE_MS, this.#ports.timers, () => undefined);
-    const answer = await this.#agreement.ask(count);
-    if (answer.status === "issued") return answer;
+    let isRaised = true;
+    for (let raises = 0; raises < MAX_RAISES && isRaised; raises++) {
+      const { cur, max } = left;
+      if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
+      const raised = this.#raiseMax(cur, count).then(
+        () => true,
+        (thrown: unknown) => {
+          cause = thrown;
+          return false;
+        },
+      );
+      isRaised = await bounded(raised, RAISE_PATIENCE_MS, this.#ports.timers, () => false);
+      const answer = await this.#agreement.ask(count);
+      if (answer.status === "issued") return answer;
+      left = answer;
+    }
     if (cause instanceof IdmintError && !cause.retryable) throw cause;
-    throw this.#refusal(answer.max, count, cause);
+    throw this.#refusal(left.max, count, cause);
   }
 
   #raiseMax(last: bigint, count: number): Promise<void> {
