@@ -34,6 +34,8 @@ class Driver {
   readonly schemaVersion = 1;
   readonly maxBatch = 100;
   readonly #ports: SimStorePorts;
+  /** What waits for an answer. */
+  readonly #waiting = new Set<() => void>();
   #isClosed = false;
   #id: string | undefined;
   /** What this node's row was, as it was told last; a lower one shows that the store went back. */
@@ -50,6 +52,7 @@ class Driver {
 
   close(): Promise<void> {
     this.#isClosed = true;
+    for (const closed of this.#waiting) closed();
     return Promise.resolve();
   }
 
@@ -58,19 +61,18 @@ class Driver {
     if (this.#isClosed) return Promise.reject(unavailable("it is closed"));
     const { promise, resolve, reject } = Promise.withResolvers<CallAnswers[Name]>();
     const looked = this.#lookOf(name, args);
-    const cancel = world.after(timeoutMs, () => {
-      looked(undefined);
-      reject(unavailable(`no answer in ${timeoutMs} ms`));
-    });
-    const answer = (settle: () => void): void =>
-      network.carry(PLACE, world.place, () =>
-        world.deliver(() => {
-          cancel();
-          settle();
-        }),
-      );
+    const giveUp = (why: string): void => end(() => settling.reject(unavailable(why)));
+    const closed = (): void => giveUp("it is closed");
+    const cancel = world.after(timeoutMs, () => giveUp(`no answer in ${timeoutMs} ms`));
+    const end = (settle: () => void): void => {
+      this.#waiting.delete(closed);
+      cancel();
+      settle();
+    };
+    this.#waiting.add(closed);
     const settling = {
-      answer,
+      answer: (settle: () => void): void =>
+        network.carry(PLACE, world.place, () => world.deliver(() => end(settle))),
       resolve: (done: CallAnswers[Name], atMs: number) => {
         looked(atMs);
         resolve(done);
