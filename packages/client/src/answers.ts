@@ -77,3 +77,13 @@ export function invalidAnswer(
     cause,
   });
 }
+
+/**
+ * This client was given ids that the store knows nothing of. Others are granted the same, and lower ones would be out of
+ * order.
+ */
+export function lostBelow(tag: string, after: bigint, cause?: IdmintError): IdmintError {
+  const detail = `this client was given ids up to ${after}, and the store knows of none so high: it went back, and the gap of its accept was too small`;
+  const text = `tag "${tag}": ${detail}; raise the tag with: idmint tag advance ${tag} --floor ${after}`;
+  return new IdmintError("STORE_EPOCH_CHANGED", text, { metadata: { tag, detail }, cause });
+}

@@ -6,7 +6,7 @@ import {
   type SegmentBuffer,
 } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
-import { AnswerCheck, segmentsOf } from "./answers.ts";
+import { AnswerCheck, lostBelow, segmentsOf } from "./answers.ts";
 import type { Answered } from "./servers/endpoints.ts";
 import type { Route } from "./servers/fleet.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
@@ -104,14 +104,4 @@ export class SegmentLoads {
       ordered,
     });
   }
-}
-
-/**
- * This client was given ids that the store knows nothing of. What it holds of them is granted again to others, and lower ones
- * would be out of order.
- */
-function lostBelow(tag: string, after: bigint, cause: IdmintError): IdmintError {
-  const detail = `this client was given ids up to ${after}, and the store knows of none so high: it went back, and the gap of its accept was too small`;
-  const text = `tag "${tag}": ${detail}; raise the tag with: idmint tag advance ${tag} --floor ${after}`;
-  return new IdmintError("STORE_EPOCH_CHANGED", text, { metadata: { tag, detail }, cause });
 }

@@ -16,7 +16,7 @@ import {
   tooManyWaiters,
 } from "@idmint/core";
 import type { GenerateIdsResponse } from "@idmint/proto";
-import { AnswerCheck, invalidAnswer, segmentsOf } from "../answers.ts";
+import { AnswerCheck, invalidAnswer, lostBelow, segmentsOf } from "../answers.ts";
 import type { Answered } from "../servers/endpoints.ts";
 import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
@@ -66,7 +66,7 @@ interface Trip extends Committed {
   readonly periodOfIds: PeriodOfIds | undefined;
 }
 
-/** Where the last answer stood: what comes later in the same epoch is beyond it. */
+/** Where the last answer stood: what comes later is beyond it. */
 interface Mark {
   readonly epoch: bigint;
   readonly endsAtMs: number;
@@ -83,8 +83,9 @@ interface Mark {
  *    the call was made, hence after every id that had been answered by then: whichever server answers, and on however
  *    many tries.
  * 2. Of a sequence, an answer is used only if it is beyond the last one: of a later period, or of the same one with
- *    larger ids. Servers promise it; this holds it against a Redis or a store that went back unnoticed. Of other kinds,
- *    an answer is used only if none of its ids came in before.
+ *    larger ids. Servers promise it; this holds it against a Redis or a store that went back unnoticed, or was accepted with
+ *    too small a gap. In another epoch the period may be an earlier one: an operator went back to it, above its ids. Of other
+ *    kinds, an answer is used only if none of its ids came in before.
  * 3. No answer of an older epoch is used, and none of a newer one: between the two the tag may have become another one,
  *    so its kind is asked for first.
  */
@@ -292,11 +293,21 @@ export class UncachedIds {
 
   /** Invariant 2. */
   #advance(segments: readonly Segment[], { epoch, endsAtMs, count }: Advance): void {
-    const mark = this.#mark?.epoch === epoch ? this.#mark : undefined;
-    if (mark !== undefined && endsAtMs < mark.endsAtMs) {
+    const {
+      epoch: epochBefore,
+      endsAtMs: endedAtMs = -Infinity,
+      id: before = -1n,
+    } = this.#mark ?? {};
+    if (epoch === epochBefore && endsAtMs < endedAtMs) {
       throw this.#unusable(count, "of a period that was over in an earlier answer");
     }
-    let last = mark?.endsAtMs === endsAtMs ? mark.id : -1n;
+    const [first] = segments;
+    const isSamePeriod = endsAtMs === endedAtMs;
+    if (isSamePeriod && epoch !== epochBefore && first !== undefined && first.base <= before) {
+      this.#tellWaste(count);
+      throw lostBelow(this.#tag, before);
+    }
+    let last = isSamePeriod ? before : -1n;
     for (const segment of segments) {
       if (segment.base <= last)
         throw this.#unusable(count, `from ${segment.base} on, after ${last}`);
@@ -306,9 +317,13 @@ export class UncachedIds {
   }
 
   #unusable(count: number, what: string): IdmintError {
-    this.#context.ports.onEvent?.({ type: "wasted", tag: this.#tag, count, cause: "rejected" });
+    this.#tellWaste(count);
     const text = `tag "${this.#tag}" got an answer with ids ${what}; the SDK does not use it`;
     return new IdmintError("STORE_UNAVAILABLE", text, { metadata: { tag: this.#tag } });
+  }
+
+  #tellWaste(count: number): void {
+    this.#context.ports.onEvent?.({ type: "wasted", tag: this.#tag, count, cause: "rejected" });
   }
 }
 

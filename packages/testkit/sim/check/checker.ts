@@ -157,8 +157,8 @@ export class Checker {
   /** A call got no ids. Reasons that tell of a fault of idmint's own are none that a caller may see. */
   refused({ tag, asker }: Begun, reason: string): void {
     const isLost = this.#log.wasUnseen || this.#log.wasUnheard;
-    const { order } = this.#promised.get(tag) ?? {};
-    if (reason === "STORE_EPOCH_CHANGED" && asker.isSdk && order === "PER_CLIENT" && isLost)
+    const { order = "UNORDERED" } = this.#promised.get(tag) ?? {};
+    if (reason === "STORE_EPOCH_CHANGED" && asker.isSdk && order !== "UNORDERED" && isLost)
       this.#ahead.add(`${asker.name} for ${tag}`);
     if (!isUnheardOf(reason)) return;
     // Two servers that were granted the same ids, as is excluded, show it to an SDK that asks both.

@@ -25,7 +25,7 @@ export const EXCLUDED = {
   "too small a gap":
     "An accept first asks the servers that run what they were granted, and raises floors above that, so that the gap is for servers that do not answer or are gone.",
   "ids that only an SDK knows":
-    "An SDK that was given ids of a `PER_CLIENT` tag above its floor gets no others until the tag is above them, and says so.",
+    "An SDK that was given ids of an ordered tag above its floor gets no others until the tag is above them, and says so.",
   "leases that went back":
     "Leases of worker ids that went back this way are noticed only by servers that saw newer ones.",
   "Redis set back while it runs":
