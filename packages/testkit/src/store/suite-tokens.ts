@@ -33,6 +33,8 @@ export function tokenCases(suite: Suite): void {
       expect(await store.addToken(a)).toBe(true);
       const two = await other.readTokens(none.version);
       expect(two.tokens).toEqual([a, b]);
+      const unchanged = [store.addToken(tokenOf("bb")), store.removeToken("cc")];
+      expect(await Promise.all(unchanged)).toEqual([false, false]);
       expect(await other.readTokens(two.version)).toEqual({ ...two, tokens: undefined });
       expect(await other.removeToken("aa")).toBe(true);
       expect(await other.removeToken("aa")).toBe(false);

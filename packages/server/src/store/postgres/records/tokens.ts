@@ -28,9 +28,10 @@ const READ = {
 FROM idmint.access AS a`,
 };
 /** Writers wait for each other here, so none counts what another one is about to add. */
+const LOCK = "SELECT version FROM idmint.access FOR UPDATE";
 const CHANGE = "UPDATE idmint.access SET version = gen_random_uuid()::text";
 const NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-const FORGET = `DELETE FROM idmint.token WHERE expires_at_ms < ${NOW_MS} - ${KEPT_EXPIRED_MS}`;
+const FORGET = `DELETE FROM idmint.token WHERE expires_at_ms < ${NOW_MS} - ${KEPT_EXPIRED_MS} RETURNING id`;
 const COUNT = "SELECT count(*)::int AS count FROM idmint.token";
 const ADD = `INSERT INTO idmint.token (${COLUMNS}) VALUES (${PLACES}) ON CONFLICT DO NOTHING RETURNING id`;
 const REMOVE =
@@ -57,14 +58,17 @@ export async function addToken(
   by?: AuditNote,
 ): Promise<boolean> {
   return changing(connections, async (session) => {
-    await session.query({ text: FORGET });
+    const forgotten = await session.query({ text: FORGET });
+    if (forgotten.length > 0) await session.query({ text: CHANGE });
     const [found] = await session.query<{ count: number }>({ text: COUNT });
     if ((found?.count ?? 0) >= MAX_TOKENS) return false;
     const added = await session.query({ text: ADD, values: valuesOfToken(token).map(String) });
-    if (by !== undefined && added.length > 0) {
+    if (added.length === 0) return false;
+    await session.query({ text: CHANGE });
+    if (by !== undefined) {
       await addAudit(session, tokenChanged(by, await nowOf(session), token, true));
     }
-    return added.length > 0;
+    return true;
   });
 }
 
@@ -75,21 +79,24 @@ export async function removeToken(
 ): Promise<boolean> {
   return changing(connections, async (session) => {
     const [removed] = await session.query<TokenRow>({ text: REMOVE, values: [id] });
-    if (by !== undefined && removed !== undefined) {
+    if (removed === undefined) return false;
+    await session.query({ text: CHANGE });
+    if (by !== undefined) {
       const token = tokenFromRow(removed);
       await addAudit(session, tokenChanged(by, await nowOf(session), token, false));
     }
-    return removed !== undefined;
+    return true;
   });
 }
 
+/** The work gives the list another version where it changes something, since all servers read the list anew then. */
 async function changing(
   connections: Connections,
   work: (session: Session) => Promise<boolean>,
 ): Promise<boolean> {
   return connections.run((session) =>
     session.transaction(async () => {
-      await session.query({ text: CHANGE });
+      await session.query({ text: LOCK });
       return work(session);
     }),
   );

@@ -51,7 +51,8 @@ export function addToken(
   by?: AuditNote,
 ): boolean {
   const write = (transaction: Transaction): boolean => {
-    transaction.run(FORGET, BigInt(database.now() - KEPT_EXPIRED_MS));
+    const expiredMs = BigInt(database.now() - KEPT_EXPIRED_MS);
+    if (transaction.run(FORGET, expiredMs) > 0) transaction.run(CHANGE, randomUUID());
     if (Number(transaction.get(COUNT)?.["count"]) >= MAX_TOKENS) return false;
     if (transaction.run(ADD, ...valuesOfToken(token)) === 0) return false;
     transaction.run(CHANGE, randomUUID());
