@@ -30,6 +30,7 @@ export interface MemorySnapshot {
   readonly audit: readonly AuditEvent[];
   readonly ledger: readonly StoredLedgerRow[];
   readonly ledgerForgotten: ReadonlyMap<string, bigint>;
+  readonly ask: MemoryAsk | undefined;
   readonly revision: bigint;
   readonly issuing: Issuing;
   readonly access: Access;
@@ -66,7 +67,7 @@ export class MemoryDatabase {
   workers: Map<string, readonly Worker[]> = new Map();
   /** The rows of servers. */
   nodes: Map<string, NodeRow> = new Map();
-  /** The ask for claims, and what was claimed for it. No part of a snapshot: claims of another moment count for nothing. */
+  /** The ask for claims, and what was claimed for it. */
   ask: MemoryAsk | undefined;
   /** What operators said of servers. */
   traffic: readonly Traffic[] = [];
@@ -113,6 +114,7 @@ export class MemoryDatabase {
     const audit = [...this.audit];
     const ledgerForgotten = new Map(this.ledgerForgotten);
     const ledger = [...this.ledger];
+    const ask = copyOf(this.ask);
     const { revision, incarnation, acceptedIdentity, traffic, issuing, access } = this;
     const { firstEpoch, mark } = this;
     const history = {
@@ -123,6 +125,7 @@ export class MemoryDatabase {
       firstEpoch,
       ledger,
       ledgerForgotten,
+      ask,
     };
     return { rows, periods, workers, nodes, traffic, issuing, access, marks, audit, ...history };
   }
@@ -138,6 +141,7 @@ export class MemoryDatabase {
     this.audit = [...snapshot.audit];
     this.ledger = [...snapshot.ledger];
     this.ledgerForgotten = new Map(snapshot.ledgerForgotten);
+    this.ask = copyOf(snapshot.ask);
     this.revision = snapshot.revision;
     this.issuing = snapshot.issuing;
     this.access = snapshot.access;
@@ -145,6 +149,15 @@ export class MemoryDatabase {
     this.acceptedIdentity = snapshot.acceptedIdentity;
     this.mark = snapshot.mark;
     this.firstEpoch = snapshot.firstEpoch;
+  }
+
+  /** Another one in the same state, which goes its own way. */
+  clone(): MemoryDatabase {
+    const { randomToken, ledgerPosition, identity, clockOffsetMs } = this;
+    const other = new MemoryDatabase({ wallClock: this.#wallClock, randomToken });
+    other.restore(this.snapshot());
+    other.#named = this.#named;
+    return Object.assign(other, { ledgerPosition, identity, clockOffsetMs });
   }
 
   /** Moves the periods of all rows, present and ended, by whole days: as if the clock had gone the other way. */
@@ -205,4 +218,9 @@ export class MemoryDatabase {
     this.#named++;
     this.incarnation = `history-${this.#named}`;
   }
+}
+
+function copyOf(ask: MemoryAsk | undefined): MemoryAsk | undefined {
+  if (ask === undefined) return undefined;
+  return { ...ask, claimants: new Map(ask.claimants), claims: new Map(ask.claims) };
 }

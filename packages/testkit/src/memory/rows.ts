@@ -37,22 +37,23 @@ export function existing(
   return row;
 }
 
-/** Writes what an operator changed. */
+/** Writes what an operator changed, or answers what that would be. */
 export function change(
   database: MemoryDatabase,
   row: Tag,
   { validateOnly = false, by }: ChangeOptions = {},
 ): Tag {
-  if (validateOnly) return row;
-  database.revision++;
-  const { revision } = database;
-  const old = database.rows.get(row.name);
-  const before = old === undefined ? undefined : toldOf(old);
-  noted(database, by, `tag/${row.name}`, [before, toldOf(row)]);
+  const revision = database.revision + 1n;
   const updatedAtMs = database.now();
   // A row that is made anew has no time yet.
   const createdAtMs = row.createdAtMs === 0 ? updatedAtMs : row.createdAtMs;
-  return put(database, { ...row, revision, createdAtMs, updatedAtMs });
+  const next = { ...row, revision, createdAtMs, updatedAtMs };
+  if (validateOnly) return next;
+  database.revision = revision;
+  const old = database.rows.get(row.name);
+  const before = old === undefined ? undefined : toldOf(old);
+  noted(database, by, `tag/${row.name}`, [before, toldOf(row)]);
+  return put(database, next);
 }
 
 export function put({ rows }: MemoryDatabase, row: Tag): Tag {

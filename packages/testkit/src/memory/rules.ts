@@ -121,6 +121,36 @@ export function unplaced(tag: TagSettings): TagSettings {
   return { ...settings, kind: { ...kind, redis: { ...kind.redis, server: "" } } };
 }
 
+type Texts = Pick<TagSettings, "format" | "unguessable">;
+
+/** Whether both write ids in one way, which never changes: by the same template, and all keys of the first are of the second. */
+export function areWrittenAlike(old: Texts, next: Texts): boolean {
+  const [one, other] = [old.unguessable, next.unguessable];
+  const keys = other?.keys ?? [];
+  const hasAll = one?.keys.every((key) => keys.some((its) => isDeepStrictEqual(its, key))) ?? true;
+  const isSame = isDeepStrictEqual(old.format, next.format) && one?.keyDigits === other?.keyDigits;
+  return isSame && hasAll;
+}
+
+/** Settings with the keys that a name ever had; of two with one number the new one. */
+export function withOldKeys(old: Tag | undefined, settings: TagSettings): TagSettings {
+  const { unguessable } = settings;
+  if (unguessable === undefined || old?.unguessable === undefined) return settings;
+  const isNew = (keyId: number): boolean => unguessable.keys.some((key) => key.keyId === keyId);
+  const before = old.unguessable.keys.filter(({ keyId }) => !isNew(keyId));
+  const keys = [...before, ...unguessable.keys].toSorted((a, b) => a.keyId - b.keyId);
+  return { ...settings, unguessable: { ...unguessable, keys } };
+}
+
+/** Over the tombstone of a tag that issued texts only one that writes them alike. */
+export function assertTextsHold(tombstone: Tag, settings: TagSettings): void {
+  if (tombstone.version === 0n && tombstone.kind.kind !== "ticket") return;
+  const isSame =
+    areWrittenAlike(tombstone, settings) &&
+    (tombstone.unguessable === undefined || tombstone.ceiling === settings.ceiling);
+  if (!isSame) throw invalidField("tag.format", "must be that of the deleted tag");
+}
+
 /** What must not change once ids were issued. */
 export function fundamentalsOf({
   order,

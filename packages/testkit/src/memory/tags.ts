@@ -13,29 +13,37 @@ import type { MemoryDatabase } from "./database.ts";
 import { countsInRedis, periodsOf } from "./periods.ts";
 import { assertAccepted, change, existing, listPeriod, remembered } from "./rows.ts";
 import {
+  areWrittenAlike,
   assertFloorHolds,
+  assertTextsHold,
   assertTimeZone,
   fundamentalsOf,
   returned,
   slotsKept,
   unplaced,
+  withOldKeys,
 } from "./rules.ts";
 import { acceptedFloor } from "./worker-leases.ts";
 
 export function createTag(
   database: MemoryDatabase,
-  ...[settings, options]: CallArgs["createTag"]
+  ...[wanted, options]: CallArgs["createTag"]
 ): Tag {
   assertAccepted(database);
-  assertTimeZone(settings.kind);
-  const old = database.rows.get(settings.name);
+  assertTimeZone(wanted.kind);
+  const old = database.rows.get(wanted.name);
+  const settings = withOldKeys(old, wanted);
   if (old !== undefined && old.state !== "DELETED") {
-    if (isDeepStrictEqual(unplaced(old), unplaced(settings))) return old;
+    const isSame = isDeepStrictEqual(unplaced(old), unplaced(settings));
+    if (isSame && areWrittenAlike(old, settings)) return old;
     throw new IdmintError("TAG_EXISTS", `tag "${settings.name}" exists with other settings`, {
       metadata: { tag: settings.name },
     });
   }
-  if (old !== undefined) assertFloorHolds(old, settings.kind);
+  if (old !== undefined) {
+    assertFloorHolds(old, settings.kind);
+    assertTextsHold(old, settings);
+  }
   const start = firstIdOfNew(database, old, settings);
   const floor = old !== undefined && old.floor > start ? old.floor : start;
   if (floor > settings.ceiling)
@@ -107,14 +115,17 @@ export function updateTag(
     what.settings !== undefined &&
     !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(what.settings));
   const isUnissued = row.version === 0n && row.kind.kind !== "ticket";
-  if (isFundamental && !isUnissued) {
+  const isWritten = row.format !== undefined || row.unguessable !== undefined;
+  const isOtherText = what.texts !== undefined && !areWrittenAlike(row, what.texts);
+  if (isOtherText || (isFundamental && (isWritten || !isUnissued))) {
     throw new IdmintError("FIELD_IMMUTABLE", `tag "${name}" has issued ids`, {
       metadata: { tag: name },
     });
   }
   const { earlier: _, ...rest } = row;
+  const { format: _format, unguessable: _unguessable, ...unwritten } = rest;
   const next = {
-    ...rest,
+    ...(what.texts === undefined ? rest : unwritten),
     ...what.settings,
     ...what.texts,
     description: what.description ?? row.description,
