@@ -1,11 +1,12 @@
 import type { Store } from "@idmint/core/server";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterFile } from "@idmint/testkit/after-file";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import type { StoreHarness } from "@idmint/testkit/store-suite";
+import { TcpProxy } from "@idmint/testkit/tcp-proxy";
 import {
   addToSpread,
   migrateStore,
@@ -62,7 +63,26 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
           reserved_until_ms = reserved_until_ms - ${ms}, expires_at_ms = expires_at_ms - ${ms}`,
       );
     },
+    openCut: async () => {
+      const store = await openStore({ ...config, timeoutMs: 100 });
+      // Whoever asked is told that it took too long before it sees that it was answered.
+      return {
+        store,
+        cut: () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 110),
+      };
+    },
+    keep: async () => keepFile(config.path),
     remove: async () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** A backup of the file, which lies in its place once it is put back. */
+function keepFile(file: string): () => Promise<void> {
+  const copy = `${file}.kept`;
+  sqlOn(file, `VACUUM INTO '${copy}'`);
+  return async () => {
+    for (const suffix of ["-wal", "-shm"]) rmSync(`${file}${suffix}`, { force: true });
+    renameSync(copy, file);
   };
 }
 
@@ -129,7 +149,41 @@ export async function postgresHarness(
     open: async (): Promise<Store> => openStore(config),
     shiftPeriods: async (days) => shiftPeriods(its, days),
     passWorkers: async (ms) => passWorkers(its, ms),
+    openCut: async () => openCut(config),
+    keep: async () => keepTables(its),
     remove: async () => its.close(),
+  };
+}
+
+async function openCut(config: PostgresConfig): ReturnType<NonNullable<StoreHarness["openCut"]>> {
+  const url = new URL(config.url);
+  const target = { host: url.hostname, port: Number(url.port) };
+  const line = await TcpProxy.start(target);
+  url.port = String(line.port);
+  url.hostname = "127.0.0.1";
+  const store = await openStore({ ...config, url: url.href });
+  const close = async (): Promise<void> => {
+    await store.close();
+    await line.close();
+  };
+  return { store: { ...store, close }, cut: () => line.pointAt(target) };
+}
+
+/** The rows of all tables, which are loaded again as from a dump. */
+async function keepTables(database: TestDatabase): Promise<() => Promise<void>> {
+  const tables = (
+    await database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'idmint'")
+  ).map(({ tablename }) => String(tablename));
+  const copies = tables.map((table) => `CREATE TABLE kept.${table} AS TABLE idmint.${table};`);
+  await database.query(`CREATE SCHEMA kept; ${copies.join(" ")}`);
+  const loads = tables.map(
+    (table) =>
+      `DELETE FROM idmint.${table}; INSERT INTO idmint.${table} OVERRIDING SYSTEM VALUE TABLE kept.${table};`,
+  );
+  return async () => {
+    await database.query(
+      `BEGIN; SET LOCAL session_replication_role = replica; ${loads.join(" ")} COMMIT; DROP SCHEMA kept CASCADE`,
+    );
   };
 }
 

@@ -35,6 +35,10 @@ export interface StoreHarness {
   readonly spreads?: boolean;
   /** Whether it keeps a ledger; false: it refuses the calls about it. Default: true. */
   readonly keepsLedger?: boolean;
+  /** Opens a handle on a line that can be cut, which leaves open what became of the calls that are under way. */
+  openCut?(): Promise<{ readonly store: Store; readonly cut: () => void }>;
+  /** Keeps a copy of the store, which can be put back in its place while no handle is open. Everybody sees then that it went back. */
+  keep?(): Promise<() => Promise<void>>;
   /** Removes the store; its handles are closed by then. */
   remove(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { cpSync } from "node:fs";
 import type { Store } from "@idmint/core/server";
 import { type EtcdCluster, EtcdGateway, sharedEtcd } from "@idmint/testkit/etcd";
 import type { StoreHarness } from "@idmint/testkit/store-suite";
+import { TcpProxy } from "@idmint/testkit/tcp-proxy";
 import { type EtcdConfig, migrateStore, openStore } from "../../../src/store/open-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -38,6 +39,8 @@ export async function etcdHarness(
     open: async (): Promise<Store> => openStore(config),
     shiftPeriods: async (days) => shiftPeriods(gateway, prefix, days),
     passWorkers: async (ms) => passWorkers(gateway, prefix, ms),
+    openCut: async () => openCut(config),
+    keep: async () => keepKeys(gateway, prefix),
     keepsLedger: false,
     remove: async () => gateway.removeUnder(prefix),
   };
@@ -97,6 +100,34 @@ async function passWorkers(gateway: EtcdGateway, prefix: string, ms: number): Pr
     return { key, value: JSON.stringify(row) };
   });
   await gateway.change(rows);
+}
+
+async function openCut(config: EtcdConfig): ReturnType<NonNullable<StoreHarness["openCut"]>> {
+  const [host = ""] = config.hosts;
+  const { hostname, port } = new URL(`http://${host}`);
+  const target = { host: hostname, port: Number(port) };
+  const line = await TcpProxy.start(target);
+  const store = await openStore({ ...config, hosts: [`127.0.0.1:${line.port}`] });
+  const close = async (): Promise<void> => {
+    await store.close();
+    await line.close();
+  };
+  return { store: { ...store, close }, cut: () => line.pointAt(target) };
+}
+
+/** All keys, which are written again; and as a server does that sees it, the store is marked. */
+async function keepKeys(gateway: EtcdGateway, prefix: string): Promise<() => Promise<void>> {
+  const kept = await gateway.under(prefix);
+  return async () => {
+    await gateway.removeUnder(prefix);
+    await gateway.change(
+      kept.map(({ key, value }) => {
+        if (key !== `${prefix}store`) return { key, value };
+        const record = JSON.parse(value) as Row;
+        return { key, value: JSON.stringify({ ...record, wentBack: "it was put back" }) };
+      }),
+    );
+  };
 }
 
 /** Copies the data of a cluster of one member, and answers how they are put back. */
