@@ -20,7 +20,7 @@ import type { SizingOptions } from "./sizing.ts";
  * 5. A waiter exists only while a load is in flight or due before its deadline.
  * 6. Ids of a load are issued only while the last look at the clock was before its `expiresAt`. The clock is looked at
  *    before every issue that takes the slow path, and on the warm path after every `stride` ids: no timer has to run for
- *    it. `stride` is 1 unless looks follow each other within a millisecond, so a process that was busy or stopped
+ *    it. `stride` is 1, the id that is issued at once, unless looks follow each other within a millisecond, so a process that was busy or stopped
  *    between two ids issues none that has expired, except for what is left of one stride, at most 1,023 ids.
  * 7. What a fence, a refusal, a later epoch or an unknown age forbids to issue is forbidden wherever it is, in the hands of a
  *    taker too. Each of them ends the `generation`, and ids come back only under the one they were taken under.

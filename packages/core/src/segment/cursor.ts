@@ -167,9 +167,10 @@ export function setLimits<R>(state: BufferState<R>): void {
     const mark = prefetchMark(state) - state.usedBefore - 1;
     limit = Math.min(limit, mark);
   }
-  // Invariant 6. What never expires needs no clock.
+  // Invariant 6. What never expires needs no clock. Whoever looks outside of a burst issues the next id at once, or none.
   if (state.loads[0]?.expiresAt !== Infinity) {
-    limit = Math.min(limit, state.lookedFrom + state.stride - state.issuedBefore);
+    const ahead = state.stride > 1 ? state.stride : 0;
+    limit = Math.min(limit, state.lookedFrom + ahead - state.issuedBefore);
   }
   state.limit = limit;
   state.numberLimit = Math.min(limit, safeCount(segment));

@@ -368,6 +368,17 @@ for (const [name, issue] of [
   ["tryNextNumber", (buffer) => buffer.tryNextNumber()],
   ["take", (buffer) => buffer.take(1)],
 ] as const satisfies [string, (buffer: SegmentBuffer<string>) => unknown][]) {
+  test(`a ticker's look at the clock is none for the id that ${name} issues later`, async () => {
+    const { buffer, asked, time } = setUp({}, 10_000);
+    void buffer.next();
+    await asked[0]?.grant();
+    time.advance(9_990);
+    buffer.sample();
+    time.advance(10);
+    track(issue(buffer) as Promise<unknown>);
+    expect(buffer.issued).toBe(1);
+  });
+
   test(`no ticker has to run for ${name} to issue nothing past max_age`, async () => {
     const { buffer, asked, time, events } = setUp({}, 10_000);
     void buffer.next();
