@@ -79,7 +79,7 @@ class History {
     this.#plan = plan;
     this.#fleet = new Fleet(plan, options, (sdk) => this.#load.ofSdk(sdk));
     this.#load = new Load(this.#fleet);
-    this.#operator = new Operator(this.#fleet);
+    this.#operator = new Operator(this.#fleet, this.#load);
     this.#clerk = new Clerk(this.#fleet);
     this.#callers = Array.from({ length: CALLERS }, (_, at) => this.#fleet.world(`c${at + 1}`));
   }

@@ -16,6 +16,13 @@ export const DEADLINES_MS = [300, 2_000, 6_000] as const;
 const MOST_TAKEN = 100;
 /** Where servers are open to all, and to whoever may have all, nobody is refused with these. */
 const DENIALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "UNAUTHENTICATED"]);
+/** When everybody is asked, after a change is in effect. */
+const PRESSED_MS = [1, 60, 250, 700, 1_500] as const;
+const PRESSED_DEADLINE_MS = 300;
+/** For so long programs ask for nothing, if the change does not come. */
+const HUSHED_MS = 25_000;
+/** For so long what a burst left may be issued without a look at the clock: until the ticker of the SDK has run. */
+const BURST_MS = 1_010;
 /** How much later than its deadline a call may end, when its process was not stopped meanwhile. */
 const LATE_MS = 250;
 
@@ -31,10 +38,18 @@ export class Load {
   readonly open = new Map<World, number>();
   readonly refusals = new Map<string, number>();
   readonly #fleet: Fleet;
+  /** Tags that programs do not ask for, and until when. */
+  readonly #hushed = new Map<string, number>();
+  readonly #watcher: World | undefined;
+  /** When somebody got ids of a tag last, and when several times in a row. */
+  readonly #gotAt = new Map<string, number>();
+  readonly #burstAt = new Map<string, number>();
   #isOver = false;
 
   constructor(fleet: Fleet) {
     this.#fleet = fleet;
+    const isLed = fleet.plan.actions.some(({ lead }) => lead !== undefined);
+    this.#watcher = isLed ? fleet.world("watcher") : undefined;
   }
 
   stop(): void {
@@ -46,7 +61,44 @@ export class Load {
     const { plan } = this.#fleet;
     for (const tag of plan.tags) {
       const dice = new Dice(`${plan.seed}/${sdk.world.name}/${tag.name}`);
-      this.#loop(sdk.world, dice, () => this.askSdk(sdk, tag, dice));
+      this.#loop(sdk.world, dice, () => {
+        const isHushed = this.#fleet.queue.now < (this.#hushed.get(tag.name) ?? 0);
+        return isHushed ? Promise.resolve() : this.askSdk(sdk, tag, dice);
+      });
+    }
+  }
+
+  /** Programs ask for this tag no more until a change of it is in effect. */
+  hush(name: string): void {
+    this.#hushed.set(name, this.#fleet.queue.now + HUSHED_MS);
+  }
+
+  /** From the moment on at which a change is in effect everybody is asked for these tags, at once and again. */
+  press(names: readonly string[], atMs: number): void {
+    const { queue } = this.#fleet;
+    const watcher = this.#watcher;
+    if (watcher === undefined) return;
+    for (const ms of PRESSED_MS)
+      queue.after(Math.max(0, atMs - queue.now) + ms, () => this.#pressOnce(names, watcher));
+  }
+
+  #pressOnce(names: readonly string[], watcher: World): void {
+    if (this.#isOver) return;
+    const { plan, sdks, addresses } = this.#fleet;
+    for (const tag of plan.tags) {
+      if (!names.includes(tag.name)) continue;
+      this.#hushed.delete(tag.name);
+      for (const to of addresses) void this.askServer(watcher, to, tag, PRESSED_DEADLINE_MS);
+      for (const sdk of sdks) {
+        if (sdk.isClosing || sdk.world.isStopped) continue;
+        const asker = { name: sdk.world.name, isSdk: true };
+        const ask =
+          tag.kind === "segment" ? nowOf : (its: IdTag, ms: number) => oneOf(tag, its, ms);
+        const its = sdk.tag(tag.name);
+        void this.call(sdk.world, asker, tag.name, PRESSED_DEADLINE_MS, () =>
+          ask(its, PRESSED_DEADLINE_MS),
+        );
+      }
     }
   }
 
@@ -139,7 +191,10 @@ export class Load {
     ask: () => Promise<Got>,
   ): Promise<boolean> {
     const { badges, checker, meetings, trace } = this.#fleet;
-    const begun = checker.begin(asker, tag);
+    const key = `${asker.name} ${tag}`;
+    const now = this.#fleet.queue.now;
+    const isInBurst = world.isWoken || now - (this.#burstAt.get(key) ?? -Infinity) < BURST_MS;
+    const begun = checker.begin({ ...asker, isInBurst }, tag);
     meetings.called(tag);
     const startedAt = world.now();
     const { stops } = world;
@@ -149,6 +204,9 @@ export class Load {
       // Nobody has what a process got that is dead.
       if (world.isDead) return false;
       checker.got(begun, this.#read(tag, got));
+      if (this.#fleet.queue.now - (this.#gotAt.get(key) ?? -Infinity) < 2)
+        this.#burstAt.set(key, this.#fleet.queue.now);
+      this.#gotAt.set(key, this.#fleet.queue.now);
       return true;
     } catch (thrown) {
       if (world.isDead) return false;

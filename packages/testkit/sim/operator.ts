@@ -1,4 +1,4 @@
-import { durationOf, IdmintError } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
 import { acceptAsking, type Store } from "@idmint/core/server";
 import {
   AdvanceTagRequest,
@@ -17,15 +17,13 @@ import {
   ResumeTagResponse,
   StopIssuingRequest,
   StopIssuingResponse,
-  Tag,
   UndrainNodeRequest,
   UndrainNodeResponse,
-  UpdateTagRequest,
-  UpdateTagResponse,
 } from "@idmint/proto";
 import type { Services } from "../../server/src/main/services.ts";
 import type { Fleet } from "./fleet.ts";
 import { protoOf, simKind } from "./kinds.ts";
+import { Leads, type When } from "./leads.ts";
 import type { Action, TagPlan } from "./plan.ts";
 import { callOnce, method, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
@@ -52,7 +50,6 @@ const NODES = "/idmint.v1.NodeService";
 const CREATE = method(`${TAGS}/CreateTag`, CreateTagRequest, CreateTagResponse);
 const ADVANCE = method(`${TAGS}/AdvanceTag`, AdvanceTagRequest, AdvanceTagResponse);
 const DELETE = method(`${TAGS}/DeleteTag`, DeleteTagRequest, DeleteTagResponse);
-const UPDATE = method(`${TAGS}/UpdateTag`, UpdateTagRequest, UpdateTagResponse);
 const PAUSE = method(`${TAGS}/PauseTag`, PauseTagRequest, PauseTagResponse);
 const RESUME = method(`${TAGS}/ResumeTag`, ResumeTagRequest, ResumeTagResponse);
 const STOP = method(`${NODES}/StopIssuing`, StopIssuingRequest, StopIssuingResponse);
@@ -60,10 +57,10 @@ const GO_ON = method(`${NODES}/ResumeIssuing`, ResumeIssuingRequest, ResumeIssui
 const DRAIN = method(`${NODES}/DrainNode`, DrainNodeRequest, DrainNodeResponse);
 const UNDRAIN = method(`${NODES}/UndrainNode`, UndrainNodeRequest, UndrainNodeResponse);
 
-/** When the effect of a change begins, and in which state of the store it was made. */
-interface When {
-  readonly atMs: number | undefined;
-  readonly era: number;
+/** Those whom a change concerns: they hear of some beforehand, and by when they are in effect. */
+interface Concerned {
+  hush(name: string): void;
+  press(names: readonly string[], atMs: number): void;
 }
 
 /** An operator's own machine: commands to any server, and one that works on the store itself. */
@@ -71,6 +68,8 @@ export class Operator {
   readonly #fleet: Fleet;
   readonly #world: World;
   readonly #store: Store;
+  readonly #concerned: Concerned;
+  readonly #leads: Leads;
   readonly #plans = new Map<string, TagPlan>();
   /** What was changed and is to be taken back, by what it is about. */
   readonly #owed = new Map<string, () => Promise<void>>();
@@ -83,10 +82,20 @@ export class Operator {
   #isAccepting = false;
   #isOver = false;
 
-  constructor(fleet: Fleet) {
+  constructor(fleet: Fleet, concerned: Concerned) {
     this.#fleet = fleet;
+    this.#concerned = concerned;
     this.#world = fleet.world("operator");
     this.#store = fleet.storeOf(this.#world);
+    this.#leads = new Leads({
+      world: this.#world,
+      once: (its, request) => this.#once(its, request),
+      hush: (name) => concerned.hush(name),
+      slow: (delayMs) => {
+        const ways = fleet.sdks.map(({ world }) => ["*", world.place] as const);
+        return fleet.network.disturb(ways, { delayMs });
+      },
+    });
     for (const tag of fleet.plan.tags) this.#plans.set(tag.name, tag);
     this.#watch();
   }
@@ -165,17 +174,24 @@ export class Operator {
     return this.#isOver && this.#world.timers === 0;
   }
 
-  async #act({ act, target, ms }: Action): Promise<void> {
+  async #act(action: Action): Promise<void> {
     const names = [...this.#plans.keys()];
-    const name = names[target % names.length] ?? "";
-    this.#fleet.trace.note(this.#world.name, `${act} ${name}`);
+    const name = names[action.target % names.length] ?? "";
+    this.#fleet.trace.note(this.#world.name, `${action.act} ${name}`);
+    const { lead } = action;
+    if (lead === undefined) return this.#change(action, name);
+    await this.#leads.before(name, lead, () => this.#change(action, name));
+  }
+
+  async #change({ act, target, ms, lead }: Action, name: string): Promise<void> {
+    const isLed = lead !== undefined;
     switch (act) {
       case "advance":
-        return this.#advance(name);
+        return this.#advance(name, isLed);
       case "update":
         return this.#update(name);
       case "pause":
-        return this.#pauseTag(name, ms);
+        return this.#pauseTag(name, ms, isLed);
       case "delete":
         return this.#delete(name, ms);
       case "drain":
@@ -185,16 +201,21 @@ export class Operator {
     }
   }
 
-  async #advance(name: string): Promise<void> {
+  async #advance(name: string, isLed: boolean): Promise<void> {
     const { checker, site } = this.#fleet;
     const plan = this.#plans.get(name);
     const floor = (site.database.rows.get(name)?.floor ?? 0n) + 500n;
     if (plan === undefined || floor >= plan.ceiling || !simKind(plan).hasFloor) return;
     const request = AdvanceTagRequest.fromPartial({ name, floor });
     const { answer, when } = await this.#once(ADVANCE, request);
-    const { atMs, era } = when(answer.effectiveTime);
-    const isHeld = atMs !== undefined && era === checker.era;
-    if (isHeld && answer.raised) checker.inEffect(name, atMs, floor);
+    const hold = ({ atMs, era }: When): void => {
+      if (atMs === undefined || era !== checker.era) return;
+      checker.inEffect(name, atMs, floor);
+      this.#concerned.press([name], atMs);
+    };
+    if (!answer.raised) return;
+    hold(when(answer.effectiveTime));
+    if (isLed) void this.#leads.after(name, answer.tag?.etag ?? "", hold);
   }
 
   /** Other settings: how much servers hold, and how long programs may. */
@@ -202,19 +223,18 @@ export class Operator {
     const { dice } = this.#world;
     if (this.#plans.get(name)?.kind !== "segment") return;
     const min = dice.int(1, 100);
-    const maxAge = durationOf(dice.int(1, 20) * 1_000);
-    const value = { min, max: min * dice.int(1, 10), maxAge };
-    const tag = Tag.fromPartial({ name, kind: { $case: "segment", value } });
-    const updateMask = ["segment.min", "segment.max", "segment.max_age"];
-    await this.#once(UPDATE, UpdateTagRequest.fromPartial({ tag, updateMask }));
+    const maxAgeMs = dice.int(1, 20) * 1_000;
+    await this.#leads.set(name, { min, max: min * dice.int(1, 10), maxAgeMs });
   }
 
-  async #pauseTag(name: string, ms: number): Promise<void> {
+  async #pauseTag(name: string, ms: number, isLed: boolean): Promise<void> {
     this.#owe(`pause ${name}`, ms, async () => {
       await this.#until(RESUME, ResumeTagRequest.fromPartial({ name }), GONE);
     });
     const { answer, when } = await this.#once(PAUSE, PauseTagRequest.fromPartial({ name }));
-    this.#stopped(`pause ${name}`, [name], when(answer.effectiveTime));
+    const hold = (its: When): void => this.#stopped(`pause ${name}`, [name], its);
+    hold(when(answer.effectiveTime));
+    if (isLed) void this.#leads.after(name, answer.tag?.etag ?? "", hold);
   }
 
   async #delete(name: string, ms: number): Promise<void> {
@@ -252,6 +272,7 @@ export class Operator {
     if (queue.now - (this.#backAt.get(what) ?? -Infinity) < UNDER_WAY_MS) return;
     const ends = names.map((name) => checker.inEffect(name, atMs));
     this.#endings.set(what, [...(this.#endings.get(what) ?? []), ...ends]);
+    this.#concerned.press(names, atMs);
   }
 
   #owe(what: string, afterMs: number, back: () => Promise<void>): void {

@@ -35,6 +35,26 @@ export interface Action {
   readonly act: (typeof ACTIONS)[number];
   readonly target: number;
   readonly ms: number;
+  readonly lead?: Lead;
+}
+
+/**
+ * What goes before a change that ends ids, so that programs hold some when it comes. When it is in effect, everybody is asked at once
+ * and again.
+ */
+export interface Lead {
+  /** How many ids programs load, and how long they may hold them. */
+  readonly min: number;
+  readonly maxAgeMs: number;
+  readonly waitMs: number;
+  /** How long answers to programs are on their way then. */
+  readonly slowMs: number;
+  /** Whether they may hold the next ones for a moment only. */
+  readonly isShortened: boolean;
+  /** From then until the change. */
+  readonly gapMs: number;
+  /** Whether programs ask for nothing from then on until it is in effect. */
+  readonly isHushed: boolean;
 }
 
 /** All that a seed decides beforehand. What happens then follows from it. */
@@ -73,6 +93,9 @@ const MORE: readonly (readonly [SimKindName, bigint])[] = [
   ["coupons", 10n ** 8n - 1n],
 ];
 const MORE_SHARE = 0.22;
+/** Histories in which programs hold ids when changes end them. */
+const LED_SHARE = 0.35;
+const ENDING = ["advance", "advance", "pause", "pause", "delete", "stop-issuing"] as const;
 /** Histories that count in Redis too. */
 const REDIS_SHARE = 0.3;
 const TICKET_SHARE = 0.2;
@@ -99,7 +122,7 @@ export function planOf(seed: string): Plan {
     sdks: dice.int(2, 3),
     tags: tagsOf(dice),
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
-    actions,
+    actions: [...actions, ...ledOf(new Dice(`${seed}/led`), stormMs)],
     stormMs,
     everyMs: dice.int(1_000, 2_400),
     maxOfflineMs: dice.int(5, 40) * 1_000,
@@ -158,6 +181,31 @@ function tagsInRedis(dice: Dice): readonly TagPlan[] {
     order,
     ceiling,
   }));
+}
+
+function ledOf(dice: Dice, stormMs: number): readonly Action[] {
+  if (!dice.chance(LED_SHARE)) return [];
+  return Array.from({ length: dice.int(1, 2) }, () => {
+    const maxAgeMs = dice.int(2, 12) * 1_000;
+    const isHushed = dice.chance(0.6);
+    const isSlow = isHushed && dice.chance(0.6);
+    return {
+      atMs: dice.int(2_000, stormMs / 2),
+      act: dice.pick(ENDING),
+      // The first tags of a history are segments.
+      target: dice.int(0, 1),
+      ms: maxAgeMs + dice.int(12_000, 20_000),
+      lead: {
+        min: dice.pick([5, 50, 500]),
+        maxAgeMs,
+        waitMs: dice.int(500, 4_000),
+        slowMs: isSlow ? dice.int(1_200, 2_500) : 0,
+        isShortened: dice.chance(0.5),
+        gapMs: dice.int(0, isSlow ? 100 : 2_000),
+        isHushed,
+      },
+    };
+  });
 }
 
 function faultOf(dice: Dice, stormMs: number, kinds: readonly FaultKind[] = FLEET_FAULTS): Fault {

@@ -31,6 +31,8 @@ export interface Asker {
   readonly name: string;
   /** Whether it remembers what it was given, as the SDK does. */
   readonly isSdk: boolean;
+  /** Whether it is in the middle of a burst, or was when its process was stopped: see EXCLUDED. */
+  readonly isInBurst?: boolean;
 }
 
 /** A call that has begun. */
@@ -178,6 +180,8 @@ export class Checker {
   inEffect(tag: string, atMs: number, floor?: bigint): () => void {
     const effect: Effect = { tag, atMs, floor, endedAtMs: Infinity };
     this.#effects.push(effect);
+    const what = floor === undefined ? "a stop" : `an advance to ${floor}`;
+    this.#trace.note("checker", `hears that ${what} of ${tag} is in effect at ${atMs.toFixed(0)}`);
     return () => {
       effect.endedAtMs = Math.min(effect.endedAtMs, this.#queue.now);
     };
@@ -305,6 +309,10 @@ export class Checker {
       if (floor === undefined && this.#queue.now >= endedAtMs) continue;
       this.judged++;
       if (floor !== undefined && (id === undefined || id > floor)) continue;
+      if (asker.isSdk && asker.isInBurst === true) {
+        this.excluded++;
+        continue;
+      }
       const what = floor === undefined ? "a stop" : `an advance to ${floor}`;
       const since = effect.atMs.toFixed(0);
       this.violate(

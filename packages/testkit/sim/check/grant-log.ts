@@ -26,6 +26,8 @@ export const EXCLUDED = {
     "An accept first asks the servers that run what they were granted, and raises floors above that, so that the gap is for servers that do not answer or are gone.",
   "ids that only an SDK knows":
     "An SDK that was given ids of an ordered tag above its floor gets no others until the tag is above them, and says so.",
+  "a burst that was stopped":
+    "So a process that is stopped in the middle of a burst may issue up to 1,023 more ids when it wakes up.",
   "leases that went back":
     "Leases of worker ids that went back this way are noticed only by servers that saw newer ones.",
   "Redis set back while it runs":

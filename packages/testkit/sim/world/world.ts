@@ -6,6 +6,8 @@ import type { EventQueue } from "./queue.ts";
 const WALL_START_MS = Date.UTC(2027, 0, 1, 23, 59, 30);
 /** Node's timers are late by up to so much. */
 const LATE_MS = 0.5;
+/** By when each timer that repeats has run again, of those that an SDK looks at its clock by. */
+const WOKEN_MS = 1_010;
 /** `os.uptime` tells hundredths of a second. */
 const UPTIME_STEP_MS = 10;
 
@@ -45,6 +47,7 @@ export class World implements Clock, Timers {
   #suspendedMs = 0;
   #isDead = false;
   #stoppedAt: number | undefined;
+  #wokeAt = -Infinity;
   #isSuspended = false;
   #actionsLeft = Infinity;
   #onLeap: (() => void) | undefined;
@@ -91,6 +94,11 @@ export class World implements Clock, Timers {
   /** How often it was stopped so far. */
   get stops(): number {
     return this.#stops;
+  }
+
+  /** Whether it has gone on so lately that not all of its timers have run. */
+  get isWoken(): boolean {
+    return this.#queue.now - this.#wokeAt < WOKEN_MS;
   }
 
   /** Timers that wait. */
@@ -185,6 +193,7 @@ export class World implements Clock, Timers {
     if (this.#stoppedAt === undefined) return;
     if (this.#isSuspended) this.#suspendedMs += (this.#queue.now - this.#stoppedAt) * this.#rate;
     this.#stoppedAt = undefined;
+    this.#wokeAt = this.#queue.now;
     for (const { run } of this.#held.splice(0)) this.#queue.after(0, () => this.deliver(run));
   }
 
