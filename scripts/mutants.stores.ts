@@ -25,30 +25,15 @@ went back: an accept of an etcd begins before it has read every tag | garbage
 # server/src/store/etcd/changes.ts
 a server keeps to itself that an etcd went back | hidden
 -     await markWentBack(session, standing);
-# server/src/store/etcd/went-back.ts
-an etcd is marked over another record than the loss was seen in | over no record
-- compare: [{ key, value }, shownBy]
-+ compare: [shownBy]
 ## server/test/store/etcd/store.etcd.test.ts
 # server/src/store/etcd/session/kept-rows.ts
 a row in etcd is written over whatever is there
 -       compare: [{ key, modRevision: from.modRevision }],
 +       compare: [],
-a refusal rests on a row of etcd that was read long ago
--       } else if (fresh.has(name)) {
-+       } else if (row.tag !== undefined || fresh.has(name)) {
 # server/src/store/etcd/worker-leases.ts
 etcd worker leases without the row's compare | decided on
 -           { key: place, modRevision: over.modRevision },
-etcd worker leases without the tag's compare | decided on
--           { key, modRevision: kept.modRevision },
 ## server/test/store/etcd/strangers.e2e.test.ts
-# server/src/store/etcd/cluster/member.ts
-an etcd of another store is asked over the same connection for ever | leads to another store
--       this.#client.close();
--       this.#client = new Client(this.at, this.#creds, CHANNEL_OPTIONS);
--       for
-+       for
 # server/src/store/etcd/session/etcd.ts
 transactions of etcd compare the revision of the key store, which another store may have too | on its way
 -     const compare = [{ key: this.keys.one("store"), value }];
@@ -66,20 +51,12 @@ went back: etcd is not marked for a tag that is behind | a tag's key
 went back: etcd is not marked for what a row shows | slept while etcd's data
 - if (loss !== "") {
 + if (loss === "none") {
-went back: etcd rows are compared with what was known after they were read | given up
-- await judgeRow(session, known, found)
-+ await judgeRow(session, etcd.ownRow ?? known, found)
 # server/src/store/etcd/own-row.ts
 went back: etcd is asked for a row that it has compacted, though a lower one is there | slept while etcd's data
 - isEarlier ? false : await isInHistory
 + await isInHistory
-went back: etcd explains every row that is gone | row has gone
-- return row?.modRevision === revision && nodeFrom(row.value).renewals === renewals;
-+ return row !== null;
 went back: etcd's history explains no row that was forgotten | made again at once
 - if (wasThere !== false) return { loss: "", isThere: wasThere === true };
-went back: etcd rows of two histories are compared | row has gone
-- if (incarnation !== known.incarnation) return { loss: "", isThere: false };
 ## server/test/store/postgres/commit.pg.test.ts
 # server/src/store/postgres/connections.ts
 postgres: a COMMIT that answers ROLLBACK is taken for done
@@ -94,37 +71,20 @@ postgres: a store whose tables a crash empties is accepted | a store whose table
 failover: a store is accepted beside a host that is silent | known to be stopped
 - if (silent.length === 0 || saysStopped) return;
 + if (silent.length >= 0 || saysStopped) return;
-# server/src/store/postgres/hosts/primary.ts
-failover: a second primary that comes up later is not looked for | an old primary that comes back
-- if (performance.now() - this.#lookedAtMs > FRESH_MS) this.#look().catch(() => undefined);
 ## server/test/store/postgres/pin.pg.test.ts
 # server/src/store/postgres/connections.ts
 pin: a new connection is not proved
 - await this.#belonging?.prove(client);
-# server/src/store/postgres/hosts/belonging.ts
-pin: a ticket database of another name is pinned | the wrong name is never pinned
-- this.#refuse(row.id);
 # server/src/store/postgres/identity.ts
 pin: a session that leads elsewhere grants | a session that leads to another store
 - THEN 'store_id' END
 + THEN NULL END
 ## server/test/store/postgres/faults/pooler.pg.test.ts
-# server/src/store/postgres/identity.ts
-postgres: a session's synchronous_commit is not looked at
-- current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
-+ current_setting('synchronous_commit') NOT IN ('on', 'remote_apply', 'remote_write', 'local')
-postgres: a session that hears no warnings grants
-- IN ('error', 'fatal', 'panic')
-+ IN ('fatal', 'panic')
 # server/src/store/postgres/session.ts
 postgres: a transaction commits as its session happens to
 - return allowUnsafe.includes("synchronous_commit") ? begin :
 + return allowUnsafe.length > 0 ? begin :
 ## server/test/store/postgres/restore.pg.test.ts
-# server/src/store/postgres/grant.ts
-store: tag rows loaded from a dump are not noticed
-- OR NOT l.is_ours THEN
-+ THEN
 # server/src/store/postgres/identity.ts
 store: the identity of PostgreSQL is not compared
 - WHEN s.identity <> \${PRESENT_IDENTITY}
@@ -143,14 +103,7 @@ postgres: a period begins by the store's clock alone
 postgres: a grant goes back to the period of the clock
 - greatest(l.period_start, \${periodAt("l.period_unit", "l.time_zone", "m.now")})
 + \${periodAt("l.period_unit", "l.time_zone", "m.now")}
-postgres: a period that was left begins at 1 again
-- THEN \${lastIdOf("l", "p.start")} ELSE
-+ THEN 0 ELSE
 ## server/test/store/postgres/hosts/standbys.e2e.test.ts
-# server/src/store/postgres/changes.ts
-failover: a row that its standby lacks counts as renewed | cancelled wait
-- isRenewed: store.renewed !== null && missing.length === 0,
-+ isRenewed: store.renewed !== null,
 # server/src/store/postgres/connections.ts
 failover: an answer that its standby lacks counts | ends without a word
 - if (missing.length > 0) throw unconfirmed(missing);
@@ -181,9 +134,6 @@ store: a warning of PostgreSQL is ignored | a warning during a grant
 -       if (warnings.length > 0) {
 +       if (warnings.length < 0) {
 # server/src/store/postgres/give-back.ts
-ledger: a give-back of PostgreSQL leaves no row | names its server
-- FROM judged AS j WHERE j.node_id IS NOT NULL
-+ FROM judged AS j WHERE j.node_id IS NULL
 store: give-back without the version, PostgreSQL | a floor that came back
 - AND l.floor = r.last_id AND l.version = r.version
 + AND l.floor = r.last_id AND r.version >= 0
@@ -228,9 +178,6 @@ store: the witness of a SQLite file is not compared
 store: SQLite rows that went back alone are not noticed
 - if (!hasAllRows(transaction, row)) return
 + if (!hasAllRows(transaction, row) && row.progress < 0n) return
-went back: sqlite does not sum up floors | set back by hand
--  && floors === row.floors;
-+ ;
 ## server/test/store/ticket/store.pg.test.ts
 # server/src/store/ticket/grant.ts
 ticket: a slot grants under an epoch that is over | a slot is taken over once
@@ -239,9 +186,6 @@ ticket: a slot grants under an epoch that is over | a slot is taken over once
 ticket: what was down grants before it is raised | after a restart slots grant
 -     WHEN l.raised_under <> pg_postmaster_start_time() THEN 'NOT_RAISED'
 # server/src/store/ticket/slots.ts
-ticket: a frozen slot grants | a frozen slot grants nothing
-- owner = $4, epoch = t.epoch + 1, state = 'frozen'
-+ epoch = t.epoch + 1
 ticket: a slot is given away twice | a frozen slot grants nothing
 - AND t.epoch = $3 AND t.state = 'active'
 -   AND t.owner = d.database_id
@@ -249,9 +193,6 @@ ticket: a slot is given away twice | a frozen slot grants nothing
 ticket: a slot that comes back goes on below its own ids | a slot is taken over once
 -   last_id = greatest(t.last_id, excluded.last_id),
 +   last_id = excluded.last_id,
-ticket: a late take-over begins a slot again | a slot is taken over once
-- WHERE t.epoch < excluded.epoch AND t.state <> 'active'
-+ WHERE t.epoch <= excluded.epoch
 ticket: an owner that comes back has what was given up | given up
 -   greatest($4::bigint + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
 -   \${lastIdUpTo("0::bigint", "l.slot"

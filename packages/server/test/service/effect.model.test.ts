@@ -298,6 +298,6 @@ test("from the moment that a server says on, nobody has ids of before a change",
     }
     said += world.said.length;
   });
-  fc.assert(walk, { numRuns: 400, endOnFailure: true });
+  fc.assert(walk, { numRuns: 600, endOnFailure: true });
   expect(said).toBeGreaterThan(400);
 });
