@@ -17,6 +17,12 @@ export { walkRegistry } from "../workers/walk.ts";
 const REFUSED_STEPS = 5;
 const HANDLES = 3;
 
+const IS_LONG = process.env["IDMINT_LONG"] === "1";
+/** How many times as many walks a long run makes. */
+const LONGER = 40;
+/** What walks of a store may take. */
+export const WALK_TIMEOUT_MS: number = IS_LONG ? 3_600_000 : 180_000;
+
 interface WalkOptions {
   readonly runs: number;
   readonly steps: number;
@@ -28,7 +34,6 @@ export async function walkStore(
   makeStore: () => Promise<StoreHarness>,
   { runs, steps, again }: WalkOptions,
 ): Promise<void> {
-  const isLong = process.env["IDMINT_LONG"] === "1";
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 1, maxLength: steps, size: "max" }),
@@ -46,15 +51,12 @@ export async function walkStore(
     ),
     // Shrinking takes many times longer than a test may. Whoever repeats a failure has the time.
     {
-      numRuns: isLong ? runs * LONGER : runs,
+      numRuns: IS_LONG ? runs * LONGER : runs,
       endOnFailure: again === undefined,
       ...again,
     },
   );
 }
-
-/** With IDMINT_LONG=1. */
-const LONGER = 40;
 
 class Walk {
   readonly #harness: StoreHarness;

@@ -1,4 +1,4 @@
-import { walkRegistry, walkStore } from "@idmint/testkit/store-model";
+import { WALK_TIMEOUT_MS, walkRegistry, walkStore } from "@idmint/testkit/store-model";
 import type { RegistryHarness } from "@idmint/testkit/store-suite";
 import { test } from "vitest";
 import { postgresHarness } from "../harness.ts";
@@ -8,9 +8,13 @@ async function makeRegistry(): Promise<RegistryHarness> {
   return { ...harness, place: { registry: "STORE" }, pass: (ms) => harness.passWorkers(ms) };
 }
 
-test("a PostgreSQL store answers as one in memory does, of several servers, of calls nobody heard, put back", async () => {
-  await walkStore(postgresHarness, { runs: 5, steps: 120 });
-});
+test(
+  "a PostgreSQL store answers as one in memory does, of several servers, of calls nobody heard, put back",
+  { timeout: WALK_TIMEOUT_MS },
+  async () => {
+    await walkStore(postgresHarness, { runs: 5, steps: 120 });
+  },
+);
 
 test("the registry of worker ids in PostgreSQL leases as the reference does, from several handles", async () => {
   await walkRegistry(makeRegistry, { runs: 6, steps: 80 });
