@@ -235,7 +235,9 @@ export const TAG_CALLS: Readonly<Record<string, CallRow>> = {
       return callOf("returnToPeriod", tag, period, options);
     },
   ),
-  getTags: row(1, fc.subarray([...NAMES, "z"]), (_, names) => callOf("getTags", names)),
+  getTags: row(1, fc.subarray([...NAMES, "z"], { minLength: 1 }), (_, names) =>
+    callOf("getTags", names),
+  ),
   listTags: row(
     1,
     fc.record({
