@@ -221,6 +221,8 @@ export type {
 export {
   type CountingPlace,
   doubted,
+  acceptedGeneration,
+  GENERATIONS_AHEAD,
   MOVE_FAILED_AFTER_MS,
   outdated,
   placeRead,

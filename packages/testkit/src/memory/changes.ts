@@ -1,5 +1,6 @@
 // What servers learn of a MemoryStore, and how it is accepted.
 import {
+  acceptedGeneration,
   type Accepted,
   type CallArgs,
   DEFAULT_MAX_OFFLINE_MS,
@@ -94,7 +95,9 @@ export function accept(
         : raised;
     // Above any epoch the tag may have had before the store went back.
     const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
-    const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
+    const generation = countsInRedis(row.kind)
+      ? acceptedGeneration(row.generation, seconds)
+      : row.generation;
     change(database, { ...row, floor, generation, version: row.version + 1n, epoch });
     forget(database, row.name, row.version + 1n);
   }

@@ -10,8 +10,10 @@ import {
   granted,
   nextOf,
   NO_CHECK,
+  raised,
   raiseOf,
   reasonOf,
+  redisSequenceOf,
   settingsOf,
   wish,
   type Suite,
@@ -100,6 +102,27 @@ export function acceptCases(suite: Suite): void {
     expect(after.fenced).toBe("");
     expect((await granted(store, "a")).base).toBe(1_011n);
   });
+
+  suite(
+    "an accepted tag in Redis has a generation that no lost history gave out",
+    async (store) => {
+      await store.createTag(redisSequenceOf("t"));
+      await store.createTag(settingsOf("a"));
+      // What is lost may have counted on from the present second.
+      const generationFrom = BigInt(Math.floor(Date.now() / 1_000));
+      const { generation } = await raised(store, "t", {
+        by: 10n,
+        newGeneration: true,
+        generationFrom,
+      });
+      await store.accept(5n);
+      const [one] = await store.getTags(["t"]);
+      const [other] = await store.getTags(["a"]);
+      expect(one?.floor).toBe(15n);
+      expect(one?.generation).toBeGreaterThan(generation + 60n);
+      expect(other?.generation).toBe(0n);
+    },
+  );
 
   suite("a second accept raises epochs once more", async (store) => {
     await store.createTag(settingsOf("a"));

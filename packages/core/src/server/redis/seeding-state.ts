@@ -9,6 +9,18 @@ const RESTLESS = "Redis is given one new start after the other";
 /** A tag that was told to move, and did not for so long, may count here again: the move has failed. */
 export const MOVE_FAILED_AFTER_MS = 10_000;
 
+/** How far beyond the present second an accept puts the generation of a tag: servers' clocks may have been ahead. */
+export const GENERATIONS_AHEAD = 1_000n;
+
+/**
+ * The generation of a tag in an accepted store: another one than any that the lost history gave out, which counted from the
+ * present second or in steps of one. Redis may still have one of those, and must not take what lies below the new floor, the gap
+ * with it, for ids of its own.
+ */
+export function acceptedGeneration(generation: bigint, seconds: bigint): bigint {
+  return (generation > seconds ? generation : seconds) + GENERATIONS_AHEAD;
+}
+
 /** Where a tag counts, as its row in the RDBMS has it. */
 export interface CountingPlace {
   /** Name of the Redis server. */

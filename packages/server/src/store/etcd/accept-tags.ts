@@ -1,6 +1,7 @@
 // What an accept makes of the tags.
 import { countsInRedis } from "@idmint/core/kinds";
 import {
+  acceptedGeneration,
   type Claimed,
   ClaimTally,
   FORGOTTEN,
@@ -246,7 +247,9 @@ function changeOf(
     ...row,
     ...(others === undefined ? {} : { otherPeriods: others }),
     floor: acceptedFloor(row.kind, floor, nowMs),
-    generation: row.generation + (countsInRedis(row.kind) ? 1n : 0n),
+    generation: countsInRedis(row.kind)
+      ? acceptedGeneration(row.generation, seconds)
+      : row.generation,
     version: row.version + 1n,
     epoch: row.epoch < seconds ? seconds : row.epoch + 1n,
     revision,

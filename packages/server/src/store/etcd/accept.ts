@@ -34,7 +34,7 @@ import { valueOfRecord } from "./session/rows.ts";
  *   made later begin with the generation.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
- * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Tags that count in Redis take a generation that the lost history did not have, so that Redis starts again above the gap.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  GENERATIONS_AHEAD,
   type Accepted,
   type AskedClaims,
   type AuditNote,
@@ -55,7 +56,9 @@ const RAISE = `WITH raised AS (
       FROM jsonb_each_text(known.other_periods::jsonb) AS e
     )::text,
     version = t.version + (t.moved_to IS NULL)::int,
-    generation = t.generation + t.redis::int,
+    generation = CASE WHEN t.redis
+      THEN greatest(t.generation, floor(extract(epoch FROM clock_timestamp()))::bigint) + ${GENERATIONS_AHEAD}
+      ELSE t.generation END,
     epoch = greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
     revision = $5::bigint + known.place,
     updated_at_ms = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
@@ -88,7 +91,7 @@ const RECORD = `UPDATE idmint.store SET
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.
- * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Tags that count in Redis take a generation that the lost history did not have, so that Redis starts again above the gap.
  * - What standbys of the lost history have is not known: the record of them begins anew.
  * - What the lost history wrote of ids that changed hands is not known: the ledger of all tags is forgotten.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.

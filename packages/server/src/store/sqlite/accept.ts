@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  GENERATIONS_AHEAD,
   type Accepted,
   type AskedClaims,
   type AuditNote,
@@ -37,7 +38,8 @@ const OTHER_PERIODS = "UPDATE tag SET other_periods = ? WHERE name = ?";
 // ?1 gap, ?2 seconds since 1970, ?3 the store's revision, ?4 now. Each tag takes a revision of its own, so that a poll
 // can page through all of them.
 const RAISE = `UPDATE tag SET
-  floor = floor + min(ceiling - floor, ?1), generation = generation + redis, version = version + 1,
+  floor = floor + min(ceiling - floor, ?1), version = version + 1,
+  generation = CASE redis WHEN 1 THEN max(generation, ?2) + ${GENERATIONS_AHEAD} ELSE generation END,
   epoch = max(epoch + 1, ?2), revision = ?3 + place.number, updated_at_ms = ?4
   FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM tag) AS place
   WHERE place.name = tag.name`;
@@ -54,7 +56,7 @@ const RECORD = `UPDATE store SET
  *   made later begin with the generation.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
- * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Tags that count in Redis take a generation that the lost history did not have, so that Redis starts again above the gap.
  * - What the lost history wrote of ids that changed hands is not known: the ledger of all tags is forgotten.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - What servers claimed is taken after periods have begun and before the gap is added (records/claims.ts).
