@@ -53,6 +53,14 @@ export const TICKET_FAULTS = [
   "slots of tickets moved",
 ] as const;
 
-export const FAULT_KINDS = [...FLEET_FAULTS, ...REDIS_FAULTS, ...TICKET_FAULTS] as const;
+/** What befalls some fleets besides, for longer. */
+export const LONG_FAULTS = ["store's disk full", "another store's server at an address"] as const;
+
+export const FAULT_KINDS = [
+  ...FLEET_FAULTS,
+  ...REDIS_FAULTS,
+  ...TICKET_FAULTS,
+  ...LONG_FAULTS,
+] as const;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];

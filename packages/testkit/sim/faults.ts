@@ -73,6 +73,10 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
   "store slow": (fleet, { size }) => fleet.site.disturb({ slowMs: 1_500 * size }),
   "answers of the store lost": (fleet, { size }) => fleet.site.disturb({ lostAnswers: size }),
   "store refuses connections at times": (fleet, { size }) => fleet.site.disturb({ refusals: size }),
+  "store's disk full": (fleet, { size }) =>
+    fleet.site.disturb({ isFull: true, refusals: size / 4 }),
+  "another store's server at an address": (fleet, { target, size }) =>
+    fleet.misleadTo(target, size < 0.3),
   "store went back, as another one": (fleet, { ms }) => {
     fleet.site.goBack(ms, true);
     return undefined;

@@ -15,10 +15,11 @@ import { Rpc } from "./world/rpc.ts";
 import { SimRedis } from "./nodes/redis.ts";
 import { RedisSite } from "./nodes/redis-site.ts";
 import { SimSdk } from "./nodes/sdk.ts";
-import { SimServer } from "./nodes/server.ts";
+import { SimServer, type SimServerParts } from "./nodes/server.ts";
 import { type PlantedStore, StoreSite } from "./nodes/store-site.ts";
 import { type SimTicket, simTicket } from "./nodes/ticket.ts";
 import { TicketSite } from "./nodes/ticket-site.ts";
+import { strangerAt } from "./nodes/stranger.ts";
 import { simStore } from "./nodes/store.ts";
 import type { Caller } from "./nodes/transport.ts";
 import { Trace } from "./world/trace.ts";
@@ -71,6 +72,7 @@ export class Fleet {
   readonly #lives = new Map<string, number>();
   readonly #deadSdks: SimSdk[] = [];
   readonly #onSdk: (sdk: SimSdk) => void;
+  #strangers = 0;
   #isOver = false;
 
   /** `onSdk` is told of each program that begins. */
@@ -156,6 +158,20 @@ export class Fleet {
     return simStore({ world, site, network, queue, timeoutMs: STORE_TIMEOUT_MS });
   }
 
+  get #settings(): SimServerParts["settings"] {
+    const { acceptsAlone, access, limitTags, maxOfflineMs } = this.plan;
+    return {
+      "store.timeout": `${STORE_TIMEOUT_MS}ms`,
+      "node.max_offline": `${maxOfflineMs}ms`,
+      "limits.tags": String(limitTags),
+      ...(acceptsAlone ? { epoch_gap: "1000000" } : {}),
+      ...(this.#redis.length > 0 ? REDIS_SETTINGS : {}),
+      ...accessSettings(access),
+      drain_delay: "500ms",
+      drain_time: "2s",
+    };
+  }
+
   startServer(target: number): void {
     const at = target % this.plan.servers;
     if (this.#isOver || this.#servers[at] !== undefined) return;
@@ -169,16 +185,7 @@ export class Fleet {
       redisServers: this.#redis.map((site) => this.#redisOf(world, site)),
       ticketDatabases: this.ticketsOf(world),
       rpc: this.rpc,
-      settings: {
-        "store.timeout": `${STORE_TIMEOUT_MS}ms`,
-        "node.max_offline": `${this.plan.maxOfflineMs}ms`,
-        "limits.tags": String(this.plan.limitTags),
-        ...(this.plan.acceptsAlone ? { epoch_gap: "1000000" } : {}),
-        ...(this.#redis.length > 0 ? REDIS_SETTINGS : {}),
-        ...accessSettings(this.plan.access),
-        drain_delay: "500ms",
-        drain_time: "2s",
-      },
+      settings: this.#settings,
       emit: (event) => this.#hear(world, event),
     });
     this.#servers[at] = server;
@@ -259,6 +266,26 @@ export class Fleet {
     this.#sdks[at] = sdk;
     this.trace.note(world.name, "begins");
     this.#onSdk(sdk);
+  }
+
+  /** For a while, an address leads programs that learned it to a server of another store, which was a copy of this one. */
+  misleadTo(target: number, keepsNodes: boolean): () => void {
+    const address = addressOf(target % this.plan.servers);
+    const { plan, queue, rpc, site, trace } = this;
+    const place = `x${++this.#strangers}`;
+    const world = new World(`${place}#1`, plan.seed, queue);
+    trace.note(world.name, `of another store is at ${address}`);
+    const snapshot = site.database.snapshot();
+    return strangerAt({
+      world,
+      address,
+      rpc,
+      snapshot: keepsNodes ? snapshot : { ...snapshot, nodes: new Map() },
+      settings: this.#settings,
+      emit: (event) => this.#hear(world, event),
+      misleads: (caller) =>
+        this.sdks.some((sdk) => sdk.world === caller && !sdk.addresses.includes(address)),
+    });
   }
 
   killSdk(target: number, afterActions: number, restartMs: number): void {

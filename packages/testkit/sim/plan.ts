@@ -1,6 +1,12 @@
 import type { Order } from "./check/checker.ts";
 import type { SimKindName } from "./kind-names.ts";
-import { type FaultKind, FLEET_FAULTS, REDIS_FAULTS, TICKET_FAULTS } from "./fault-kinds.ts";
+import {
+  type FaultKind,
+  FLEET_FAULTS,
+  LONG_FAULTS,
+  REDIS_FAULTS,
+  TICKET_FAULTS,
+} from "./fault-kinds.ts";
 import { type AccessPlan, accessPlanOf } from "./access/access-plan.ts";
 import { Dice } from "./world/random.ts";
 
@@ -106,6 +112,9 @@ const IN_REDIS: readonly (readonly [SimKindName, Order, bigint])[] = [
 ];
 const IN_REDIS_SHARE = 0.6;
 
+/** Histories that faults befall which last longer. */
+const LONG_SHARE_OF_FAULTS = 0.35;
+
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
   const isLong = dice.chance(LONG_SHARE);
@@ -130,7 +139,21 @@ export function planOf(seed: string): Plan {
     acceptsAlone: dice.chance(0.25),
     access: accessPlanOf(seed),
   };
-  return withTickets(withRedis(plan, new Dice(`${seed}/redis`)), new Dice(`${seed}/tickets`));
+  const counted = withTickets(
+    withRedis(plan, new Dice(`${seed}/redis`)),
+    new Dice(`${seed}/tickets`),
+  );
+  return withLong(counted, new Dice(`${seed}/long faults`));
+}
+
+/** The same with faults that last longer. */
+function withLong(plan: Plan, dice: Dice): Plan {
+  if (!dice.chance(LONG_SHARE_OF_FAULTS)) return plan;
+  const long = Array.from({ length: dice.int(1, 2) }, () => ({
+    ...faultOf(dice, plan.stormMs, LONG_FAULTS),
+    ms: dice.int(2_000, 20_000),
+  }));
+  return withMore(plan, [], long);
 }
 
 /** The same with ticket databases. */

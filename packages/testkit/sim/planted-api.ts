@@ -1,9 +1,10 @@
 import { UnguessableIds, UuidMaker } from "@idmint/core";
+import { Fleet as Servers } from "../../client/src/servers/fleet.ts";
 import { CallStream } from "../../server/src/doors/call-stream.ts";
 import { IdService } from "../../server/src/service/issue/ids.ts";
 import { Ledger } from "../../server/src/service/ledger.ts";
 import type { PlantedFault } from "./planted-fault.ts";
-import { wrapped } from "./replaced.ts";
+import { replaced, wrapped } from "./replaced.ts";
 
 /** Of each third or fifth, so that most of a history goes well. */
 const EACH = 3;
@@ -84,6 +85,22 @@ export const PLANTED_API: Readonly<Record<string, PlantedFault>> = {
           ),
       };
     },
+  },
+  "learned addresses not proved": {
+    about: "an SDK that takes ids from whoever answers at an address that it learned",
+    noticed: /had got|never granted/,
+    needs: "another store's server at an address",
+    plant: () => ({
+      patch: () => {
+        const ends = [
+          replaced(Servers.prototype, "isOfStore", () => true),
+          replaced(Servers.prototype, "identify", () =>
+            Promise.resolve({ isOfStore: true, isServing: true }),
+          ),
+        ];
+        return () => ends.forEach((end) => end());
+      },
+    }),
   },
   "two numbers become one id": {
     about: "a key that hides two numbers behind one id",

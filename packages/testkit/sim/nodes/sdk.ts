@@ -10,6 +10,8 @@ import type { World } from "../world/world.ts";
 export class SimSdk {
   readonly world: World;
   readonly client: BufferedIdClient;
+  /** The addresses that it was given. */
+  readonly addresses: readonly string[];
   /** Held, so that no tag hangs on when garbage is collected. */
   readonly #tags = new Map<string, IdTag>();
   #closing: Promise<void> | undefined;
@@ -20,6 +22,7 @@ export class SimSdk {
     around: (transport: Transport) => Transport = (same) => same,
   ) {
     this.world = world;
+    this.addresses = [options.addresses ?? []].flat();
     const transport = around(simTransport({ rpc, world, authorization }));
     const ports: ClientPorts = { transport: () => transport, runtime: runtimeOf(world) };
     const worker = { instance: world.name };

@@ -26,7 +26,7 @@ export interface SimServerParts {
   readonly store: Store;
   readonly redisServers: readonly ElectedRedis[];
   readonly ticketDatabases: readonly SimTicket[];
-  readonly rpc: Rpc;
+  readonly rpc: Pick<Rpc, "listen">;
   readonly settings: NonNullable<ConfigSources["defaults"]>;
   readonly emit: Emit;
 }

@@ -1,4 +1,4 @@
-import type { CallAnswers, CallArgs, StoreCall } from "@idmint/core/server";
+import { type CallAnswers, type CallArgs, STORE_CALLS, type StoreCall } from "@idmint/core/server";
 import { MemoryDatabase, type MemorySnapshot, MemoryStore } from "../../src/index.ts";
 import type { Badges } from "../access/badges.ts";
 import type { TokenLog } from "../access/token-log.ts";
@@ -23,6 +23,8 @@ export interface StoreTrouble {
   readonly slowMs?: number;
   /** Share of answers that get lost when all is done. */
   readonly lostAnswers?: number;
+  /** It has no room for what grows: it grants nothing and makes nothing, and tells what there is. */
+  readonly isFull?: boolean;
   /** Share of requests that are refused before anything is done. */
   readonly refusals?: number;
 }
@@ -39,6 +41,9 @@ export interface PlantedStore {
   /** Whether a server that sees a store which went back does not write that down. */
   readonly forgetsMarks?: boolean;
 }
+
+/** What becomes of a request. */
+type Fate = "done" | "lost" | "down" | "full" | "refused" | "unheard";
 
 interface Kept {
   readonly atMs: number;
@@ -99,17 +104,17 @@ export class StoreSite {
   }
 
   /** How a request fares that arrives now. */
-  fate(): {
-    readonly delayMs: number;
-    readonly is: "done" | "lost" | "down" | "refused" | "unheard";
-  } {
+  fate(name: StoreCall): { readonly delayMs: number; readonly is: Fate } {
     const dice = this.#dice;
     let delayMs = 0;
-    let is: "done" | "lost" | "down" | "refused" | "unheard" = "done";
-    for (const { isDown, hangs, slowMs, lostAnswers = 0, refusals = 0 } of this.#troubles) {
+    let is: Fate = "done";
+    for (const trouble of this.#troubles) {
+      const { isDown, hangs, slowMs, isFull, lostAnswers = 0, refusals = 0 } = trouble;
       if (slowMs !== undefined) delayMs += dice.about(slowMs);
       if (isDown === true) is = "down";
       else if (hangs === true) is = "lost";
+      else if (isFull === true && STORE_CALLS[name].effect === "write" && name !== "changes")
+        is = "full";
       else if (dice.chance(refusals)) is = "refused";
       else if (dice.chance(lostAnswers)) is = "unheard";
     }

@@ -6,6 +6,7 @@ import {
   type Store,
   type StoreCall,
   storeCalls,
+  storeRefusesNow,
 } from "@idmint/core/server";
 import { type KnownRow, lossOf } from "../../../server/src/store/pins/own-row-state.ts";
 import type { Network } from "../world/network.ts";
@@ -107,10 +108,14 @@ class Driver {
     { answer, resolve, reject }: Settling<Name>,
   ): void {
     const { site, queue } = this.#ports;
-    const { is, delayMs } = site.fate();
+    const { is, delayMs } = site.fate(name);
     if (is === "lost") return;
     if (is === "down") {
       answer(() => reject(unavailable("connection refused")));
+      return;
+    }
+    if (is === "full") {
+      answer(() => reject(storeRefusesNow("its disk is full", undefined)));
       return;
     }
     if (is === "refused") {

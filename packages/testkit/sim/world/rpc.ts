@@ -61,6 +61,13 @@ export interface Outgoing {
   readonly onStart?: ((cancel: () => void) => () => void) | undefined;
 }
 
+/** An address that leads some callers to another listener than the others. */
+export interface Diversion {
+  readonly address: string;
+  readonly listener: Listener;
+  readonly misleads: (caller: World) => boolean;
+}
+
 /** A failed call as grpc-js tells it. */
 export class RpcFailure extends Error implements GrpcFailure {
   readonly code: number;
@@ -86,13 +93,24 @@ export class Rpc {
   readonly answered = new Map<string, number>();
   readonly #network: Network;
   readonly #listeners = new Map<string, Listener>();
+  readonly #diversions = new Set<Diversion>();
 
   constructor(network: Network) {
     this.#network = network;
   }
 
-  at(address: string): Listener | undefined {
+  /** What a caller reaches at an address. */
+  at(address: string, from?: World): Listener | undefined {
+    for (const diverted of this.#diversions) {
+      if (diverted.address !== address || from === undefined) continue;
+      if (diverted.misleads(from)) return diverted.listener;
+    }
     return this.#listeners.get(address);
+  }
+
+  divert(diversion: Diversion): () => void {
+    this.#diversions.add(diversion);
+    return () => void this.#diversions.delete(diversion);
   }
 
   /** A call of this method, or a request of a stream, got its answer. */
@@ -123,7 +141,7 @@ export class Rpc {
     const settle = (run: () => void): void => from.deliver(() => void (end() && run()));
     const fail = (code: number, details: string): void =>
       settle(() => reject(new RpcFailure(code, details)));
-    const listener = this.#listeners.get(to);
+    const listener = this.at(to, from);
     const place = listener?.world.place ?? to;
     const broken = (): void =>
       network.carry(place, from.place, () => fail(UNAVAILABLE, "the connection broke"));
@@ -156,7 +174,7 @@ export class Rpc {
       );
     };
     const arrive = (): void => {
-      if (listener === undefined || this.#listeners.get(to) !== listener) {
+      if (listener === undefined || this.at(to, from) !== listener) {
         network.carry(place, from.place, () => fail(UNAVAILABLE, "connection refused"));
         return;
       }

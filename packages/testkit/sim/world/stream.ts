@@ -26,7 +26,7 @@ export function openStream(
   { to, path, authorization }: Pick<Outgoing, "to" | "path" | "authorization">,
   { hear, over }: StreamEars,
 ): StreamEnd {
-  const listener = rpc.at(to);
+  const listener = rpc.at(to, from);
   const place = listener?.world.place ?? to;
   const there = network.line(from, place);
   let far: StreamEnd | undefined;
@@ -43,7 +43,8 @@ export function openStream(
       from.deliver(() => ended(new RpcFailure(UNAVAILABLE, what))),
     );
   there(() => {
-    if (listener === undefined || rpc.at(to) !== listener) return broken("connection refused");
+    if (listener === undefined || rpc.at(to, from) !== listener)
+      return broken("connection refused");
     forget = listener.whenBroken(() => broken("the connection broke"));
     const back = network.line(listener.world, from.place);
     listener.world.deliver(() => {
