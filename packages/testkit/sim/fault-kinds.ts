@@ -54,7 +54,11 @@ export const TICKET_FAULTS = [
 ] as const;
 
 /** What befalls some fleets besides, for longer. */
-export const LONG_FAULTS = ["store's disk full", "another store's server at an address"] as const;
+export const LONG_FAULTS = [
+  "store's disk full",
+  "another store's server at an address",
+  "two primaries",
+] as const;
 
 export const FAULT_KINDS = [
   ...FLEET_FAULTS,

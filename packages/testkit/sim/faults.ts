@@ -77,6 +77,7 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
     fleet.site.disturb({ isFull: true, refusals: size / 4 }),
   "another store's server at an address": (fleet, { target, size }) =>
     fleet.misleadTo(target, size < 0.3),
+  "two primaries": (fleet, { target }) => fleet.splitStore(target),
   "store went back, as another one": (fleet, { ms }) => {
     fleet.site.goBack(ms, true);
     return undefined;

@@ -2,6 +2,7 @@ import { IdmintError } from "@idmint/core";
 import { applyPlan, planTag, type Store } from "@idmint/core/server";
 import type { Transport } from "../../client/src/servers/channel.ts";
 import type { ServerEvent } from "../../server/src/service/events.ts";
+import type { ExcludedName } from "./check/grant-log.ts";
 import { Checker } from "./check/checker.ts";
 import { accessSettings } from "./access/access-plan.ts";
 import { Badges } from "./access/badges.ts";
@@ -50,6 +51,8 @@ export interface Planted {
 export interface FleetOptions {
   readonly planted?: Planted;
   readonly sink?: ((line: string) => void) | undefined;
+  /** Sentences of docs/guarantees.md that excuse nothing in this history, since what they are about cannot arise. */
+  readonly noExcuses?: readonly ExcludedName[];
 }
 
 /** The nodes of a history, and all that stands between them. */
@@ -76,11 +79,15 @@ export class Fleet {
   #isOver = false;
 
   /** `onSdk` is told of each program that begins. */
-  constructor(plan: Plan, { planted = {}, sink }: FleetOptions, onSdk: (sdk: SimSdk) => void) {
+  constructor(
+    plan: Plan,
+    { planted = {}, sink, noExcuses }: FleetOptions,
+    onSdk: (sdk: SimSdk) => void,
+  ) {
     const { seed } = plan;
     this.plan = plan;
     this.trace = new Trace(this.queue, sink);
-    this.checker = new Checker(this.queue, this.trace);
+    this.checker = new Checker(this.queue, this.trace, noExcuses);
     this.meetings = new Meetings(plan.tags);
     this.network = new Network(seed, this.queue);
     this.rpc = new Rpc(this.network);
@@ -286,6 +293,14 @@ export class Fleet {
       misleads: (caller) =>
         this.sdks.some((sdk) => sdk.world === caller && !sdk.addresses.includes(address)),
     });
+  }
+
+  /** Every other server reaches a second primary. What counts elsewhere besides knows one store. */
+  splitStore(target: number): (() => void) | undefined {
+    const { plan, site } = this;
+    if (this.#redis.length > 0 || this.#tickets.length > 0) return undefined;
+    const all = Array.from({ length: plan.servers }, (_, at) => this.serverName(at));
+    return site.split(all.filter((_, at) => (at + target) % 2 === 0));
   }
 
   killSdk(target: number, afterActions: number, restartMs: number): void {

@@ -32,6 +32,7 @@ interface Look {
 export class TokenLog {
   readonly #maxOfflineMs: number;
   readonly #fates = new Map<string, Fate>();
+  #isSplit = false;
   readonly #looks = new Map<string, Look>();
 
   constructor(maxOfflineMs: number) {
@@ -39,15 +40,22 @@ export class TokenLog {
   }
 
   added({ id }: Pick<Token, "id">, atMs: number): void {
-    this.#fates.set(id, { addedAtMs: atMs, removedAtMs: undefined });
+    if (!this.#isSplit) this.#fates.set(id, { addedAtMs: atMs, removedAtMs: undefined });
   }
 
   removed(id: string, atMs: number): void {
+    if (this.#isSplit) return;
     const addedAtMs = this.#fates.get(id)?.addedAtMs ?? 0;
     this.#fates.set(id, { addedAtMs, removedAtMs: atMs });
   }
 
   wentBack(): void {
+    this.#fates.clear();
+  }
+
+  /** What one primary has done, servers that reach the other one do not know. */
+  split(isNow: boolean): void {
+    this.#isSplit = isNow;
     this.#fates.clear();
   }
 

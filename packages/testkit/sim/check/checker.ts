@@ -2,7 +2,7 @@ import type { Segment } from "@idmint/core";
 import type { LookupIdResponse } from "@idmint/proto";
 import type { Dice } from "../world/random.ts";
 import { type Held, Holders, wrongHolder } from "./holders.ts";
-import { GrantLog, type IdRange } from "./grant-log.ts";
+import { type ExcludedName, GrantLog, type IdRange } from "./grant-log.ts";
 import { type RedisLoss, RedisLog } from "./redis-log.ts";
 import { type TicketGrant, TicketLog } from "./ticket-log.ts";
 import type { EventQueue } from "../world/queue.ts";
@@ -99,7 +99,7 @@ export class Checker {
   era = 0;
   /** Answers that an effect was held against. */
   judged = 0;
-  readonly #log = new GrantLog();
+  readonly #log: GrantLog;
   readonly #redis = new RedisLog();
   readonly #tickets = new TicketLog();
   readonly #holders = new Holders();
@@ -114,7 +114,9 @@ export class Checker {
   readonly #ahead = new Set<string>();
   #effects: Effect[] = [];
 
-  constructor(queue: EventQueue, trace: Trace) {
+  /** `off`: what is no excuse in this history. */
+  constructor(queue: EventQueue, trace: Trace, off?: readonly ExcludedName[]) {
+    this.#log = new GrantLog(off);
     this.#queue = queue;
     this.#trace = trace;
   }
@@ -158,7 +160,7 @@ export class Checker {
 
   /** A call got no ids. Reasons that tell of a fault of idmint's own are none that a caller may see. */
   refused({ tag, asker }: Begun, reason: string): void {
-    const isLost = this.#log.wasUnseen || this.#log.wasUnheard;
+    const isLost = this.#log.wasLost;
     const { order = "UNORDERED" } = this.#promised.get(tag) ?? {};
     if (reason === "STORE_EPOCH_CHANGED" && asker.isSdk && order !== "UNORDERED" && isLost)
       this.#ahead.add(`${asker.name} for ${tag}`);
@@ -209,6 +211,13 @@ export class Checker {
     if (isUnseen) this.#log.wentBack();
   }
 
+  /** Some servers reach another primary than the others from now on, or all the same one again. */
+  storeIsSplit(isNow: boolean): void {
+    this.era++;
+    this.#effects = [];
+    this.#log.split(isNow);
+  }
+
   /** A server marked it, or an operator accepted it. */
   storeIsSeen(): void {
     this.#log.seen();
@@ -237,7 +246,7 @@ export class Checker {
   holder(answer: LookupIdResponse, held: Held): void {
     const wrong = wrongHolder(answer, held);
     if (wrong === undefined) return;
-    if (this.#log.wasUnseen || this.#log.wasUnheard) this.excluded++;
+    if (this.#log.wasLost) this.excluded++;
     else this.violate(wrong);
   }
 
@@ -276,7 +285,7 @@ export class Checker {
     const { tag, asker } = begun;
     const before = this.#texts.get(`${tag} ${text}`);
     this.#texts.set(`${tag} ${text}`, asker.name);
-    const isExcluded = this.#promised.get(tag)?.isLeased === true && this.#log.wasUnseen;
+    const isExcluded = this.#promised.get(tag)?.isLeased === true && this.#log.wereLeasesLost;
     if (before !== undefined && isExcluded) this.excluded++;
     else if (before !== undefined)
       this.violate(`${tag}: ${asker.name} got ${text}, which ${before} had got`);
@@ -296,7 +305,7 @@ export class Checker {
     // Of all others it asks a server for each.
     const remembers = asker.isSdk && before === asker.name && (isPlain || isLeased);
     const isForgotten = this.#redis.isExcluded(tag, isLeased ? undefined : id);
-    const isExcluded = isLeased ? this.#log.wasUnseen : this.#log.isExcluded(tag, period, id);
+    const isExcluded = isLeased ? this.#log.wereLeasesLost : this.#log.isExcluded(tag, period, id);
     if (!remembers && (isExcluded || isForgotten)) this.excluded++;
     else this.violate(`${tag}: ${asker.name} got ${id} ${period}, which ${before} had got`);
   }

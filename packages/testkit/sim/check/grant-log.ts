@@ -12,6 +12,8 @@ interface Granted {
   readonly who: string;
   /** Whether the store had gone back, and no server had seen that yet. */
   readonly isUnseen: boolean;
+  /** Whether two primaries granted then, or one of them was gone and no server had seen that yet. */
+  readonly isSplit: boolean;
   /** Whether the store was accepted since without hearing whom it was granted to: then it is for the gap. */
   isUnheard: boolean;
 }
@@ -30,16 +32,31 @@ export const EXCLUDED = {
     "So a process that is stopped in the middle of a burst may issue up to 1,023 more ids when it wakes up.",
   "leases that went back":
     "Leases of worker ids that went back this way are noticed only by servers that saw newer ones.",
+  "two primaries":
+    "Both look like the accepted store and grant the same ids, and no server can see it.",
   "Redis set back while it runs":
     "If Redis is set back while it runs, by less than about 3 s of counting or while the store is down, a server that had seen less may repeat ids ([what to do](redis.md#restoring-data-into-a-running-redis)).",
 } as const;
 
-/** What the store granted, and when it did so although it had gone back. */
+export type ExcludedName = keyof typeof EXCLUDED;
+
+/**
+ * What the store granted, and when it did so although it had gone back. Predicates that are switched off exclude nothing: a history
+ * in which what they are about cannot arise has to be clean without them.
+ */
 export class GrantLog {
   readonly #granted = new Map<string, Granted[]>();
+  readonly #off: ReadonlySet<ExcludedName>;
   #isUnseen = false;
   #wasUnseen = false;
   #wasUnheard = false;
+  /** `over`: there is one primary again, and what the other one granted is not known to it. */
+  #split: "now" | "over" | "none" = "none";
+  #wasSplit = false;
+
+  constructor(off: readonly ExcludedName[] = []) {
+    this.#off = new Set(off);
+  }
 
   /** The store goes back and does not look it. */
   wentBack(): void {
@@ -47,20 +64,36 @@ export class GrantLog {
     this.#wasUnseen = true;
   }
 
+  /** Some servers reach another primary than the others, or no longer do. */
+  split(isNow: boolean): void {
+    this.#split = isNow ? "now" : "over";
+    this.#wasSplit = true;
+  }
+
   /** A server has seen it, or an operator accepted the store. */
   seen(): void {
     this.#isUnseen = false;
+    if (this.#split === "over") this.#split = "none";
   }
 
-  /** Whether it did so at any time. */
-  get wasUnseen(): boolean {
-    return this.#wasUnseen;
+  /** Whether something was granted, at any time, that the store does not know of, or what it does not know was. */
+  get wasLost(): boolean {
+    const isUnseen = this.#wasUnseen && this.#isOn("unseen roll-back");
+    const isUnheard = this.#wasUnheard && this.#isOn("too small a gap");
+    return isUnseen || isUnheard || this.#hasSplit;
+  }
+
+  /** Whether two may have been leased one worker id. */
+  get wereLeasesLost(): boolean {
+    return (this.#wasUnseen && this.#isOn("leases that went back")) || this.#hasSplit;
   }
 
   add(who: string, { tag, period, base, last }: IdRange): void {
     const key = keyOf(tag, period);
     const all = this.#granted.get(key) ?? [];
-    all.push({ base, last, who, isUnseen: this.#isUnseen, isUnheard: false });
+    const isUnseen = this.#isUnseen && this.#isOn("unseen roll-back");
+    const isSplit = this.#split !== "none" && this.#isOn("two primaries");
+    all.push({ base, last, who, isUnseen, isSplit, isUnheard: false });
     this.#granted.set(key, all);
   }
 
@@ -77,29 +110,22 @@ export class GrantLog {
   accepted(heard: ReadonlySet<string>): void {
     for (const all of this.#granted.values()) {
       for (const one of all) {
-        if (heard.has(one.who)) continue;
+        if (heard.has(one.who) || !this.#isOn("too small a gap")) continue;
         one.isUnheard = true;
         this.#wasUnheard = true;
       }
     }
   }
 
-  /** Whether an accept did not hear somebody who had been granted something. */
-  get wasUnheard(): boolean {
-    return this.#wasUnheard;
-  }
-
   /**
-   * Whether this id was granted a second time in an unseen roll-back, to another server than before, or after an accept that did
-   * not hear who had it: see EXCLUDED.
+   * Whether this id was granted a second time in an unseen roll-back or by a second primary, to another server than before, or after
+   * an accept that did not hear who had it: see EXCLUDED.
    */
   isExcluded(tag: string, period: string, id: bigint): boolean {
     const all = this.#granted.get(keyOf(tag, period)) ?? [];
     const its = all.filter(({ base, last }) => base <= id && id <= last);
     return its.some((one, at) =>
-      its
-        .slice(0, at)
-        .some((before) => before.who !== one.who && (one.isUnseen || before.isUnheard)),
+      its.slice(0, at).some((before) => before.who !== one.who && isRepeatable(before, one)),
     );
   }
 
@@ -109,11 +135,25 @@ export class GrantLog {
     return all.some(({ base, last, isUnheard }) => isUnheard && base <= id && id <= last);
   }
 
-  /** Whether an id is one of those that were granted in an unseen roll-back. */
+  /** Whether an id is one of those that were granted in an unseen roll-back, or while there were two primaries. */
   isOfUnseen(tag: string, period: string, id: bigint): boolean {
     const all = this.#granted.get(keyOf(tag, period)) ?? [];
-    return all.some(({ base, last, isUnseen }) => isUnseen && base <= id && id <= last);
+    return all.some(
+      ({ base, last, isUnseen, isSplit }) => (isUnseen || isSplit) && base <= id && id <= last,
+    );
   }
+
+  get #hasSplit(): boolean {
+    return this.#wasSplit && this.#isOn("two primaries");
+  }
+
+  #isOn(name: ExcludedName): boolean {
+    return !this.#off.has(name);
+  }
+}
+
+function isRepeatable(before: Granted, again: Granted): boolean {
+  return again.isUnseen || before.isUnheard || (before.isSplit && again.isSplit);
 }
 
 function keyOf(tag: string, period: string): string {

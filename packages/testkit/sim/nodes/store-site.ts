@@ -51,6 +51,26 @@ interface Kept {
   readonly forgotten: ReadonlyMap<string, bigint>;
 }
 
+/** A store that grants: its rows, and the numbers of rows of servers when they were forgotten, a trace that all stores keep. */
+export interface Primary {
+  readonly database: MemoryDatabase;
+  readonly store: MemoryStore;
+  forgotten: Map<string, bigint>;
+}
+
+/** Whether it refuses to grant until somebody accepts it. */
+export function isRefused({ database }: Primary): boolean {
+  return database.mark !== "" || database.identity !== database.acceptedIdentity;
+}
+
+function forget({ database, forgotten }: Primary, keys: CallArgs["forgetNodes"][0]): void {
+  for (const { id, renewals } of keys) {
+    const row = database.nodes.get(id);
+    if (row === undefined || (renewals !== undefined && row.renewals !== renewals)) continue;
+    forgotten.set(id, row.renewals);
+  }
+}
+
 interface StoreSitePorts {
   readonly queue: EventQueue;
   readonly trace: Trace;
@@ -67,14 +87,14 @@ export class StoreSite {
   readonly planted: PlantedStore;
   readonly marksHeard = new MarksHeard();
   readonly tokens: TokenLog;
-  readonly #inner: MemoryStore;
+  readonly #main: Primary;
+  /** What some servers reach in its place. */
+  #other: { readonly primary: Primary; readonly places: ReadonlySet<string> } | undefined;
   readonly #queue: EventQueue;
   readonly #trace: Trace;
   readonly #checker: Checker;
   readonly #dice: Dice;
   readonly #troubles = new Set<StoreTrouble>();
-  /** The numbers of rows of servers when they were forgotten: a trace that all stores keep. */
-  #forgotten = new Map<string, bigint>();
   readonly #snapshots: Kept[] = [];
   /** Who claims something, by the id that it goes by in the store. */
   readonly #claimants = new Map<string, string>();
@@ -86,9 +106,8 @@ export class StoreSite {
   ) {
     this.world = new World("store", seed, queue);
     this.#dice = new Dice(`${seed}/store troubles`);
-    const wallClock = (): number => Math.floor(this.world.wall());
-    this.database = new MemoryDatabase({ wallClock, randomToken: () => this.world.dice.token() });
-    this.#inner = new MemoryStore({ database: this.database });
+    this.#main = this.#newPrimary();
+    this.database = this.#main.database;
     this.#queue = queue;
     this.#trace = trace;
     this.#checker = checker;
@@ -96,6 +115,42 @@ export class StoreSite {
     this.tokens = badges.log;
     this.database.access = { version: "first", tokens: badges.first };
     this.#keepSnapshots();
+  }
+
+  /**
+   * Some servers reach a copy of the store for a while, which looks like it and grants as it does. What they did there is lost when
+   * they reach the store again. Undefined: it is refused, or there are two already.
+   */
+  split(places: readonly string[]): (() => void) | undefined {
+    if (this.isRefused || this.#other !== undefined) return undefined;
+    const primary = this.#newPrimary();
+    primary.database.restore(this.database.snapshot());
+    primary.database.identity = this.database.identity;
+    primary.forgotten = new Map(this.#main.forgotten);
+    this.#other = { primary, places: new Set(places) };
+    const tell = (isNow: boolean): void => {
+      this.tokens.split(isNow);
+      this.#checker.storeIsSplit(isNow);
+    };
+    tell(true);
+    this.#trace.note("store", `is another one to ${places.join(" ")}`);
+    return () => {
+      this.#other = undefined;
+      tell(false);
+    };
+  }
+
+  /** What somebody reaches. */
+  reachedBy(who: string): Primary {
+    const isOther = this.#other?.places.has(who.split("#")[0] ?? who);
+    return isOther === true && this.#other !== undefined ? this.#other.primary : this.#main;
+  }
+
+  #newPrimary(): Primary {
+    const { world } = this;
+    const wallClock = (): number => Math.floor(world.wall());
+    const database = new MemoryDatabase({ wallClock, randomToken: () => world.dice.token() });
+    return { database, store: new MemoryStore({ database }), forgotten: new Map() };
   }
 
   disturb(trouble: StoreTrouble): () => void {
@@ -128,10 +183,12 @@ export class StoreSite {
     asked: CallArgs[Name],
   ): Promise<CallAnswers[Name]> {
     const args = this.planted.asked?.(name, asked) ?? asked;
-    if (name === "forgetNodes") this.#forget(args[0] as CallArgs["forgetNodes"][0]);
+    const primary = this.reachedBy(who);
+    if (name === "forgetNodes") forget(primary, args[0] as CallArgs["forgetNodes"][0]);
     if (name === "claim") this.#claimants.set((args[0] as CallArgs["claim"][0]).claimant.id, who);
-    const heard = name === "accept" ? this.#heardBy(args as CallArgs["accept"]) : undefined;
-    const call = this.#inner[name] as unknown as Ask<Name>;
+    const heard =
+      name === "accept" ? this.#heardBy(primary, args as CallArgs["accept"]) : undefined;
+    const call = primary.store[name] as unknown as Ask<Name>;
     const done = await call(...args);
     // Whether or not who accepts it hears that it is done.
     if (heard !== undefined) this.#checker.accepted(heard);
@@ -140,33 +197,21 @@ export class StoreSite {
     return answer;
   }
 
-  /** What the number of a server's row was when it was forgotten last. */
-  forgotten(id: string): bigint | undefined {
-    return this.#forgotten.get(id);
-  }
-
   /** The servers that said all when an accept asked; undefined: it asks nobody, and has a gap for all. */
-  #heardBy([, , , , asked]: CallArgs["accept"]): ReadonlySet<string> | undefined {
+  #heardBy(
+    { database }: Primary,
+    [, , , , asked]: CallArgs["accept"],
+  ): ReadonlySet<string> | undefined {
     if (asked === undefined) return undefined;
-    const spoken = [...(this.database.ask?.claimants.values() ?? [])].filter(
-      (one) => one.hasSpoken,
-    );
+    const spoken = [...(database.ask?.claimants.values() ?? [])].filter((one) => one.hasSpoken);
     return new Set(spoken.flatMap(({ id }) => this.#claimants.get(id) ?? []));
-  }
-
-  #forget(keys: CallArgs["forgetNodes"][0]): void {
-    for (const { id, renewals } of keys) {
-      const row = this.database.nodes.get(id);
-      if (row === undefined || (renewals !== undefined && row.renewals !== renewals)) continue;
-      this.#forgotten.set(id, row.renewals);
-    }
   }
 
   /** A server saw that the store went back, and writes it down. */
   mark(who: string, why: string): void {
     if (this.planted.forgetsMarks === true) return;
     this.#trace.note(who, `marks the store: ${why}`);
-    this.database.mark = why;
+    this.reachedBy(who).database.mark = why;
     this.#checker.storeIsSeen();
   }
 
@@ -176,7 +221,7 @@ export class StoreSite {
     const kept = this.#snapshots.findLast(({ atMs }) => atMs <= before);
     if (kept === undefined) return false;
     this.database.restore(kept.snapshot);
-    this.#forgotten = new Map(kept.forgotten);
+    this.#main.forgotten = new Map(kept.forgotten);
     if (isSeen) this.database.move();
     this.#trace.note("store", `is as it was at ${kept.atMs.toFixed(0)}, seen ${isSeen}`);
     // What came after is of a history that is lost.
@@ -188,8 +233,7 @@ export class StoreSite {
 
   /** Whether it refuses to grant until somebody accepts it. */
   get isRefused(): boolean {
-    const { mark, identity, acceptedIdentity } = this.database;
-    return mark !== "" || identity !== acceptedIdentity;
+    return isRefused(this.#main);
   }
 
   /** Whether an accept that is under way, or was given up, asked for claims. */
@@ -199,7 +243,7 @@ export class StoreSite {
   }
 
   #keepSnapshots(): void {
-    const forgotten = new Map(this.#forgotten);
+    const forgotten = new Map(this.#main.forgotten);
     this.#snapshots.push({ atMs: this.#queue.now, snapshot: this.database.snapshot(), forgotten });
     if (this.#snapshots.length > MOST_SNAPSHOTS) this.#snapshots.shift();
     this.#queue.after(SNAPSHOT_MS, () => this.#keepSnapshots());

@@ -11,7 +11,7 @@ import {
 import { type KnownRow, lossOf } from "../../../server/src/store/pins/own-row-state.ts";
 import type { Network } from "../world/network.ts";
 import type { EventQueue } from "../world/queue.ts";
-import type { StoreSite } from "./store-site.ts";
+import { isRefused, type StoreSite } from "./store-site.ts";
 import type { World } from "../world/world.ts";
 
 const PLACE = "store";
@@ -145,9 +145,10 @@ class Driver {
   /** As all backends do with a poll: what it shows to be lost is marked in the store. */
   #compare({ renewal, watched }: CallArgs["changes"][0]): void {
     const { site, world } = this.#ports;
-    const { database } = site;
+    const primary = site.reachedBy(world.name);
+    const { database, forgotten } = primary;
     this.#id = renewal?.node.id;
-    if (renewal === undefined || site.isRefused) return;
+    if (renewal === undefined || isRefused(primary)) return;
     const { id } = renewal.node;
     const loss =
       this.#row === undefined
@@ -155,13 +156,13 @@ class Driver {
         : lossOf(this.#row, {
             history: database.incarnation,
             renewals: database.nodes.get(id)?.renewals,
-            forgotten: site.forgotten(id),
+            forgotten: forgotten.get(id),
             storeMs: database.now(),
             atMs: world.now(),
           });
     if (loss !== "") site.mark(world.name, loss);
     // What was seen before an accept shows nothing of what was accepted.
-    if (renewal.incarnation !== database.incarnation || site.isRefused) return;
+    if (renewal.incarnation !== database.incarnation || isRefused(primary)) return;
     const lost = watched.find(
       ({ tag, version }) => (database.rows.get(tag)?.version ?? -1n) < version,
     );
