@@ -356,12 +356,19 @@ export class Operator {
     return site.isRefused || servers.some(({ services }) => isFenced(services));
   }
 
+  /** A store that went back to before an accept is behind the gap of that one too. */
+  #largeGap(): bigint {
+    const { plan, site } = this.#fleet;
+    return plan.smallGaps ? GAP : GAP << BigInt(site.accepts);
+  }
+
   async #accept(): Promise<void> {
     this.#isAccepting = true;
     const { trace, checker } = this.#fleet;
     const { clock, dice, name } = this.#world;
     // One that is too small for what servers were granted who are gone.
-    const gap = dice.chance(0.4) ? SMALL_GAP : GAP;
+    const isSmall = dice.chance(0.4);
+    const gap = isSmall && this.#fleet.plan.smallGaps ? SMALL_GAP : this.#largeGap();
     try {
       const asking = { store: this.#store, clock, timers: this.#world, nonce: dice.token() };
       const { maxOfflineMs } = this.#fleet.plan;

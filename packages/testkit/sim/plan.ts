@@ -80,6 +80,8 @@ export interface Plan {
   readonly limitTags: number;
   /** Whether servers accept a store that went back by themselves. */
   readonly acceptsAlone: boolean;
+  /** Whether operators accept a store with gaps at times that are too small for servers that are gone. */
+  readonly smallGaps: boolean;
   /** Undefined: servers answer everybody. */
   readonly access: AccessPlan | undefined;
 }
@@ -137,6 +139,7 @@ export function planOf(seed: string): Plan {
     maxOfflineMs: dice.int(5, 40) * 1_000,
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
+    smallGaps: true,
     access: accessPlanOf(seed),
   };
   const counted = withTickets(

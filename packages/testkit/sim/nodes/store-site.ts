@@ -87,6 +87,8 @@ export class StoreSite {
   readonly planted: PlantedStore;
   readonly marksHeard = new MarksHeard();
   readonly tokens: TokenLog;
+  /** How often it was accepted. */
+  accepts = 0;
   readonly #main: Primary;
   /** What some servers reach in its place. */
   #other: { readonly primary: Primary; readonly places: ReadonlySet<string> } | undefined;
@@ -221,6 +223,8 @@ export class StoreSite {
     const kept = this.#snapshots.findLast(({ atMs }) => atMs <= before);
     if (kept === undefined) return false;
     this.database.restore(kept.snapshot);
+    // It is a row as well. What was claimed for it, before it went back, says nothing of what was granted until then.
+    this.database.ask = undefined;
     this.#main.forgotten = new Map(kept.forgotten);
     if (isSeen) this.database.move();
     this.#trace.note("store", `is as it was at ${kept.atMs.toFixed(0)}, seen ${isSeen}`);
@@ -287,6 +291,7 @@ export class StoreSite {
       this.#checker.granted(who, { tag, period: "", base: before + 1n, last });
     } else if (name === "accept") {
       this.#trace.note(who, `accepts the store: ${this.database.incarnation}`);
+      this.accepts++;
       this.#checker.storeIsSeen();
     } else if (name === "addToken") {
       const [token] = args as CallArgs["addToken"];
