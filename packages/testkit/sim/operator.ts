@@ -152,7 +152,12 @@ export class Operator {
   async #make(plan: TagPlan): Promise<void> {
     const request = { tag: protoOf(plan), validateOnly: false };
     const refused = await this.#until(CREATE, request, KNOWN);
-    if (refused === "INVALID_ARGUMENT" && (plan.ceiling < GAP || simKind(plan).isTimed))
+    // A name that the store has lost stands for numbers that nobody hid or wrote.
+    const isWritten = simKind(plan).isText || plan.kind === "coupons";
+    if (
+      refused === "INVALID_ARGUMENT" &&
+      (plan.ceiling < GAP || simKind(plan).isTimed || isWritten)
+    )
       this.#lost.add(plan.name);
   }
 
