@@ -26,7 +26,7 @@ check-then-increment across an await | 10
 off by one at a segment's end: one id too many | 10
 - const part = Math.min(rest, segment.count - state.offset);
 + const part = Math.min(rest, segment.count - state.offset + 1);
-off by one at a segment's end: the warm path runs over it | 20
+off by one at a segment's end: the warm path runs over it | 10
 - let limit = segment.count - 1;
 + let limit = segment.count + 1;
 # core/src/sequence/group-commit-state.ts
@@ -45,14 +45,14 @@ traffic: a server that was undrained issues from what it gave back | 10
 +     const entries = [...this.#entries.values()];
 + 
 # server/src/service/issue/release-tokens.ts
-service: a release is honoured twice | 30
+service: a release is honoured twice | 10
 -     this.#cells[cellOf(token)] = undefined;
 # server/src/service/node-watch.ts
-when a change is in effect goes by the present max_age, though it was lowered | 30
+when a change is in effect goes by the present max_age, though it was lowered | 15
 -     if (tag.earlier === undefined) {
 +     if (tag.earlier !== null) {
 # core/src/server/tag/memory.ts
-what a row remembers of earlier settings is over at once | 30
+what a row remembers of earlier settings is over at once | 27
 - if (was > is) return { memoryMs: Math.max(was, before?.memoryMs ?? 0), revision };
 + if (was > is) return { memoryMs: was, revision };
 ## core/test/snowflake/snowflake.model.test.ts
