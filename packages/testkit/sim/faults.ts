@@ -112,8 +112,8 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
     fleet.redis(target)?.evict(size);
     return undefined;
   },
-  "Redis set back while it runs": (fleet, { target, ms, size }) => {
-    fleet.redis(target)?.setBack(ms + 4_000 * size);
+  "Redis set back while it runs": (fleet, { target, size }) => {
+    fleet.redis(target)?.setBack(300 + 8_000 * size);
     return undefined;
   },
   "Redis' clock set": (fleet, { target, size }) => {

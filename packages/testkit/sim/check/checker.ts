@@ -100,7 +100,7 @@ export class Checker {
   /** Answers that an effect was held against. */
   judged = 0;
   readonly #log: GrantLog;
-  readonly #redis = new RedisLog();
+  readonly #redis: RedisLog;
   readonly #tickets = new TicketLog();
   readonly #holders = new Holders();
   readonly #queue: EventQueue;
@@ -117,6 +117,7 @@ export class Checker {
   /** `off`: what is no excuse in this history. */
   constructor(queue: EventQueue, trace: Trace, off?: readonly ExcludedName[]) {
     this.#log = new GrantLog(off);
+    this.#redis = new RedisLog(off);
     this.#queue = queue;
     this.#trace = trace;
   }

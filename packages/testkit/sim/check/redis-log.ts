@@ -1,3 +1,5 @@
+import type { ExcludedName } from "./grant-log.ts";
+
 /** How far a tag had counted in Redis at one moment. */
 export interface RedisCount {
   readonly generation: bigint;
@@ -47,8 +49,14 @@ export class MarksHeard {
 
 /** What a Redis forgot while it ran, where no server can know it: see EXCLUDED. */
 export class RedisLog {
+  readonly #isOff: boolean;
   readonly #unnoticed: { readonly tag: string; readonly above: bigint; readonly last: bigint }[] =
     [];
+
+  /** `off`: what is no excuse in this history. */
+  constructor(off: readonly ExcludedName[] = []) {
+    this.#isOff = off.includes("Redis set back while it runs");
+  }
 
   /** `isTold`: whether servers could tell each other all the time. */
   setBack({ tag, now, restored, told }: RedisLoss, isTold: boolean): boolean {
@@ -61,6 +69,7 @@ export class RedisLog {
 
   /** Whether an id is one that Redis may have counted a second time, or hangs on what it forgot. */
   isExcluded(tag: string, id: bigint | undefined): boolean {
+    if (this.#isOff) return false;
     return this.#unnoticed.some(
       (one) => one.tag === tag && (id === undefined || (id > one.above && id <= one.last)),
     );

@@ -3,7 +3,7 @@ import type { ExcludedName } from "../../sim/check/grant-log.ts";
 import type { FaultKind } from "../../sim/fault-kinds.ts";
 import type { Planted } from "../../sim/fleet.ts";
 import { runHistory } from "../../sim/history.ts";
-import { type Fault, type Plan, planOf, type TagPlan } from "../../sim/plan.ts";
+import { type Fault, type Plan, planOf, type TagPlan, withKind } from "../../sim/plan.ts";
 
 const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 100 : 3;
 const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
@@ -11,6 +11,7 @@ const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
 const MOST_SEEDS = 30;
 
 const WENT_BACK = "store went back, unseen";
+const SET_BACK = "Redis set back while it runs";
 const MOVED = "store went back, as another one";
 
 function without({ faults, ...plan }: Plan, kind: FaultKind): Plan {
@@ -67,6 +68,14 @@ function ofStoreAlone(plan: Plan): Plan {
   return { ...plan, tags, faults };
 }
 
+/** All use one sequence in Redis, and nothing else befalls them. */
+function inRedisAlone(plan: Plan): Plan {
+  const tags = withKind(plan, "counted_in_redis").tags.filter(
+    ({ kind }) => kind === "counted_in_redis",
+  );
+  return { ...plan, tags, faults: [], actions: [], limitTags: 1_000, access: undefined };
+}
+
 /** For each excuse, histories in which what it is about cannot arise, and some in which it does. */
 const EXCUSES: readonly {
   readonly name: ExcludedName;
@@ -95,6 +104,16 @@ const EXCUSES: readonly {
     name: "two primaries",
     cannot: (plan) => without(ofStoreAlone(plan), "two primaries"),
     does: (plan) => withFaults(ofStoreAlone(plan), ["two primaries"]),
+  },
+  {
+    name: "Redis set back while it runs",
+    cannot: (plan) =>
+      withFaults(without(withKind(plan, "counted_in_redis"), SET_BACK), [
+        "Redis restarts",
+        "a replica of Redis takes over",
+      ]),
+    // By less than a second.
+    does: (plan) => withFaults(inRedisAlone(plan), [SET_BACK], 0),
   },
 ];
 
