@@ -194,8 +194,8 @@ export class Checker {
     this.#log.add(who, range);
   }
 
-  givenBack(range: Omit<IdRange, "period">): void {
-    this.#log.givenBack(range);
+  givenBack(who: string, range: Omit<IdRange, "period">): void {
+    this.#log.givenBack(who, range);
   }
 
   /** A ticket database granted ids, which no other one did, nor itself before. */

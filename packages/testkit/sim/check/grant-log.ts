@@ -97,8 +97,10 @@ export class GrantLog {
     this.#granted.set(key, all);
   }
 
-  givenBack({ tag, base, last }: Omit<IdRange, "period">): void {
-    const its = this.#granted.get(keyOf(tag, ""))?.findLast((one) => one.last === last);
+  /** By whom it was granted to: another primary may have granted as far to somebody else. */
+  givenBack(who: string, { tag, base, last }: Omit<IdRange, "period">): void {
+    const all = this.#granted.get(keyOf(tag, ""));
+    const its = all?.findLast((one) => one.last === last && one.who === who);
     if (its !== undefined) its.last = base - 1n;
   }
 

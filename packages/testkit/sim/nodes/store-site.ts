@@ -281,7 +281,7 @@ export class StoreSite {
         const { tag, from, to } = request;
         this.#trace.note(who, `gives back ${tag} ${from}…${to}: ${count}`);
         const last = from + BigInt(count) - 1n;
-        if (count > 0) this.#checker.givenBack({ tag, base: from, last });
+        if (count > 0) this.#checker.givenBack(who, { tag, base: from, last });
       });
     } else if (name === "raise") {
       const raised = answer as CallAnswers["raise"];
