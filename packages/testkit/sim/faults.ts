@@ -75,8 +75,7 @@ const BEFALL: Readonly<Record<FaultKind, Befall>> = {
   "store refuses connections at times": (fleet, { size }) => fleet.site.disturb({ refusals: size }),
   "store's disk full": (fleet, { size }) =>
     fleet.site.disturb({ isFull: true, refusals: size / 4 }),
-  "another store's server at an address": (fleet, { target, size }) =>
-    fleet.misleadTo(target, size < 0.3),
+  "another store's server at an address": (fleet, { target }) => fleet.misleadTo(target),
   "two primaries": (fleet, { target }) => fleet.splitStore(target),
   "store went back, as another one": (fleet, { ms }) => {
     fleet.site.goBack(ms, true);

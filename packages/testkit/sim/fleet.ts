@@ -275,19 +275,21 @@ export class Fleet {
     this.#onSdk(sdk);
   }
 
-  /** For a while, an address leads programs that learned it to a server of another store, which was a copy of this one. */
-  misleadTo(target: number, keepsNodes: boolean): () => void {
+  /**
+   * For a while, an address leads programs that learned it to a server of another store. It has the same tags, and no row of these
+   * servers: a copy that was made a moment ago has, and guarantees.md excludes it.
+   */
+  misleadTo(target: number): () => void {
     const address = addressOf(target % this.plan.servers);
     const { plan, queue, rpc, site, trace } = this;
     const place = `x${++this.#strangers}`;
     const world = new World(`${place}#1`, plan.seed, queue);
     trace.note(world.name, `of another store is at ${address}`);
-    const snapshot = site.database.snapshot();
     return strangerAt({
       world,
       address,
       rpc,
-      snapshot: keepsNodes ? snapshot : { ...snapshot, nodes: new Map() },
+      snapshot: { ...site.database.snapshot(), nodes: new Map() },
       settings: this.#settings,
       emit: (event) => this.#hear(world, event),
       misleads: (caller) =>

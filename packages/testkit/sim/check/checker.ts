@@ -179,8 +179,12 @@ export class Checker {
     return this.#ahead.has(what);
   }
 
-  /** The answer to a change says by when it is in effect. Answers how to take it back. */
+  /**
+   * The answer to a change says by when it is in effect. Answers how to take it back. Nothing is held against a change that other
+   * servers may never hear of.
+   */
   inEffect(tag: string, atMs: number, floor?: bigint): () => void {
+    if (this.#log.isUntold) return () => undefined;
     const effect: Effect = { tag, atMs, floor, endedAtMs: Infinity };
     this.#effects.push(effect);
     const what = floor === undefined ? "a stop" : `an advance to ${floor}`;

@@ -83,6 +83,12 @@ export class GrantLog {
     return isUnseen || isUnheard || this.#hasSplit;
   }
 
+  /** Whether what the store says now may not be so: it went back and nobody saw that, or there are two. */
+  get isUntold(): boolean {
+    const isUnseen = this.#isUnseen && this.#isOn("unseen roll-back");
+    return isUnseen || (this.#split !== "none" && this.#isOn("two primaries"));
+  }
+
   /** Whether two may have been leased one worker id. */
   get wereLeasesLost(): boolean {
     return (this.#wasUnseen && this.#isOn("leases that went back")) || this.#hasSplit;

@@ -17,7 +17,7 @@ export interface StrangerParts extends Pick<
   "address" | "emit" | "settings" | "world"
 > {
   readonly rpc: Rpc;
-  /** What the other store has: tags of the same names, and at times rows of the same servers, as a copy has them. */
+  /** What the other store has: tags of the same names. */
   readonly snapshot: MemorySnapshot;
   /** Callers whom the address leads astray: those who learned it. */
   readonly misleads: (caller: World) => boolean;
