@@ -14,7 +14,7 @@ import { defineConfig, type Plugin, type TestProjectConfiguration } from "vitest
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // A test's suffix says what it needs; each file belongs to exactly one project.
-const kinds = ["model", "pg", "redis", "etcd", "pages", "e2e", "chaos", "pack"];
+const kinds = ["model", "pg", "redis", "etcd", "pages", "sim", "e2e", "chaos", "pack"];
 const special = `packages/*/test/**/*.{${kinds.join(",")}}.test.ts`;
 
 // Workspace packages run from src/, unbuilt.
@@ -192,7 +192,7 @@ const seededProperties: Plugin = {
 };
 
 /** The longest files go first, and what waits most before what only computes: that fills the machine at the end. */
-const ORDER = ["pages", "redis", "pg", "etcd", "chaos", "e2e", "doors", "model", "unit"];
+const ORDER = ["pages", "redis", "pg", "etcd", "chaos", "e2e", "doors", "sim", "model", "unit"];
 
 class WaitingFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -270,6 +270,8 @@ export default defineConfig({
       }),
       // The pages for users as printed.
       project("pages", 180_000, { globalSetup: "packages/cli/test/docs/pages/build.setup.ts" }),
+      // Simulated fleets: what they notice, and that a seed comes again.
+      project("sim", 180_000),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000, { exclude: leftOut() }),
       // What shows most of a door of gRPC, on the door that `e2e` does not take for it.
