@@ -44,6 +44,8 @@ export class Load {
   /** When somebody got ids of a tag last, and when several times in a row. */
   readonly #gotAt = new Map<string, number>();
   readonly #burstAt = new Map<string, number>();
+  /** Each ends the wait for the next call of a loop. */
+  readonly #waits = new Set<() => void>();
   #isOver = false;
 
   constructor(fleet: Fleet) {
@@ -54,6 +56,7 @@ export class Load {
 
   stop(): void {
     this.#isOver = true;
+    for (const end of this.#waits) end();
   }
 
   /** A program begins: it uses each tag in a loop of its own. */
@@ -176,10 +179,12 @@ export class Load {
     ask: () => Promise<unknown>,
     everyMs: number = this.#fleet.plan.everyMs,
   ): void {
-    world.after(dice.about(everyMs), () => {
-      if (this.#isOver) return;
+    if (this.#isOver) return;
+    const end = world.after(dice.about(everyMs), () => {
+      this.#waits.delete(end);
       void ask().then(() => this.#loop(world, dice, ask, everyMs));
     });
+    this.#waits.add(end);
   }
 
   /** Makes a call and holds what it gets against what was promised. Never rejects. */
