@@ -6,7 +6,8 @@ import { runHistory } from "../../sim/history.ts";
 import { type Fault, type Plan, planOf, type TagPlan, withKind } from "../../sim/plan.ts";
 
 const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 100 : 3;
-const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
+/** The same in every run: `pnpm sim` draws others with each commit. */
+const FIRST = 1_409_593_863;
 /** Most histories until something is repeated that nothing excuses. */
 const MOST_SEEDS = 30;
 
