@@ -101,7 +101,7 @@ export class PlainCaller {
     unusedCount: number,
   ): Promise<void> {
     const dice = this.#dice;
-    await this.#pause(dice.about(HELD_MS));
+    await this.#world.pause(dice.about(HELD_MS));
     const request = ReleaseSegmentRequest.fromPartial({ tag, releaseToken, unusedCount });
     let isDone = false;
     for (let tries = dice.int(1, 2); tries > 0; tries--) {
@@ -125,7 +125,7 @@ export class PlainCaller {
       const atOnce = dice.chance(0.3) ? dice.int(2, 5) : 1;
       const tag = dice.pick(this.#fleet.plan.tags);
       await Promise.all(Array.from({ length: atOnce }, () => this.#request(session, to, tag)));
-      await this.#pause(dice.about(this.#fleet.plan.everyMs / 4));
+      await this.#world.pause(dice.about(this.#fleet.plan.everyMs / 4));
     }
     session.end();
   }
@@ -153,12 +153,6 @@ export class PlainCaller {
 
   get #caller() {
     return this.#fleet.caller(this.#world);
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#world.after(ms, resolve);
-    });
   }
 }
 

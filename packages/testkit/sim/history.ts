@@ -206,9 +206,7 @@ class History {
   /** A server that was not asked for long may first have to read something, and says so: it is asked again, as it wants to be. */
   async #askTwice(prober: World, address: string, tag: TagPlan): Promise<boolean> {
     if (await this.#load.askServer(prober, address, tag, PROBE_MS / 2)) return true;
-    await new Promise<void>((resolve) => {
-      prober.after(LOOK_MS, resolve);
-    });
+    await prober.pause(LOOK_MS);
     return this.#load.askServer(prober, address, tag, PROBE_MS);
   }
 

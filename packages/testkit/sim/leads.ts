@@ -64,16 +64,16 @@ export class Leads {
     const { min, maxAgeMs, waitMs, slowMs, isShortened, gapMs, isHushed } = lead;
     const sizes = { min, max: min };
     await this.#tried(() => this.set(name, { ...sizes, maxAgeMs }));
-    await this.#pause(waitMs);
+    await this.#ports.world.pause(waitMs);
     const fast = slowMs > 0 ? this.#ports.slow(slowMs) : undefined;
     try {
-      await this.#pause(slowMs);
+      await this.#ports.world.pause(slowMs);
       if (isHushed) this.#ports.hush(name);
       if (isShortened)
         await this.#tried(() => this.set(name, { ...sizes, maxAgeMs: LEAST_AGE_MS }));
-      await this.#pause(gapMs);
+      await this.#ports.world.pause(gapMs);
       await this.#tried(change);
-      await this.#pause(slowMs);
+      await this.#ports.world.pause(slowMs);
     } finally {
       fast?.();
     }
@@ -82,7 +82,7 @@ export class Leads {
   /** As servers confirm a change, another one says an earlier time. */
   async after(name: string, etag: string, heard: (when: When) => void): Promise<void> {
     for (let looks = 0; looks < LOOKS; looks++) {
-      await this.#pause(LOOK_MS);
+      await this.#ports.world.pause(LOOK_MS);
       try {
         const request = GetTagEffectRequest.fromPartial({ name });
         const { answer, when } = await this.#ports.once(EFFECT, request);
@@ -99,14 +99,8 @@ export class Leads {
         return await change();
       } catch (thrown) {
         if (tries === TRIES || !IdmintError.from(thrown).retryable) throw thrown;
-        await this.#pause(LOOK_MS);
+        await this.#ports.world.pause(LOOK_MS);
       }
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#ports.world.after(ms, resolve);
-    });
   }
 }

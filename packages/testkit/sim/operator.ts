@@ -120,7 +120,7 @@ export class Operator {
     this.#owed.clear();
     while (!this.#isOver) {
       await this.#restore();
-      await this.#pause(LOOK_MS);
+      await this.#world.pause(LOOK_MS);
     }
   }
 
@@ -159,12 +159,6 @@ export class Operator {
       (plan.ceiling < GAP || simKind(plan).isTimed || isWritten)
     )
       this.#lost.add(plan.name);
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#world.after(ms, resolve);
-    });
   }
 
   isLost(name: string): boolean {
@@ -333,7 +327,7 @@ export class Operator {
         const { reason } = IdmintError.from(thrown);
         if (known.includes(reason)) return reason;
         this.#fleet.trace.note(this.#world.name, `${its.path}: ${reason}`);
-        await this.#pause(AGAIN_MS);
+        await this.#world.pause(AGAIN_MS);
       }
     }
     return undefined;

@@ -201,9 +201,7 @@ export class Guest {
       await this.#judged(shown, name, true, async () => ({
         got: gotOf(await session.ask(name, 1, DEADLINE_MS, false), name),
       }));
-      await new Promise<void>((resolve) => {
-        this.#world.after(dice.about(BETWEEN_MS), resolve);
-      });
+      await this.#world.pause(dice.about(BETWEEN_MS));
     }
     session.end();
   }

@@ -68,17 +68,17 @@ export class Keeper {
       const before = this.#present.get(name);
       const badge = await this.#create(name, rights);
       if (badge === undefined) {
-        await this.#pause(LOOK_MS);
+        await this.#world.pause(LOOK_MS);
         continue;
       }
-      if (before !== undefined) await this.#pause(KNOWN_MS);
+      if (before !== undefined) await this.#world.pause(KNOWN_MS);
       this.#present.set(name, badge);
       if (before !== undefined) await this.#revoke(name, before);
-      await this.#pause(dice.about(KEPT_MS));
+      await this.#world.pause(dice.about(KEPT_MS));
       if (dice.chance(0.5)) continue;
       this.#present.delete(name);
       await this.#revoke(name, badge);
-      await this.#pause(dice.about(NONE_MS));
+      await this.#world.pause(dice.about(NONE_MS));
     }
   }
 
@@ -86,11 +86,11 @@ export class Keeper {
   async #renew(): Promise<void> {
     const { badges } = this.#fleet;
     for (;;) {
-      await this.#pause(this.#dice.about(KEPT_MS));
+      await this.#world.pause(this.#dice.about(KEPT_MS));
       if (this.#isOver) return;
       const badge = await this.#create(PROGRAMS, [{ role: "issue", tags: "*" }]);
       if (badge === undefined) continue;
-      await this.#pause(KNOWN_MS);
+      await this.#world.pause(KNOWN_MS);
       const before = badges.programs;
       badges.programs = badge;
       await this.#revoke(PROGRAMS, before);
@@ -144,16 +144,10 @@ export class Keeper {
         trace.note(this.#world.name, `${its.path}: ${reason}`);
         if (WRONG.has(reason)) checker.violate(`${its.path}: ${String(thrown)}`);
         if (reason === "TOKEN_NOT_FOUND") return undefined;
-        await this.#pause(LOOK_MS / 2);
+        await this.#world.pause(LOOK_MS / 2);
       }
     }
     return undefined;
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#world.after(ms, resolve);
-    });
   }
 }
 

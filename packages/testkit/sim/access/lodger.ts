@@ -52,9 +52,7 @@ export class Lodger {
       for (const to of addresses) {
         for (let calls = 0; calls < ROUND_CALLS; calls++) all.push(this.#call(to, 1));
       }
-      await new Promise<void>((resolve) => {
-        this.#world.after(ROUND_MS, resolve);
-      });
+      await this.#world.pause(ROUND_MS);
     }
     const untilMs = queue.now;
     await Promise.all(all);

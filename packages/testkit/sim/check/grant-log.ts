@@ -85,8 +85,7 @@ export class GrantLog {
 
   /** Whether what the store says now may not be so: it went back and nobody saw that, or there are two. */
   get isUntold(): boolean {
-    const isUnseen = this.#isUnseen && this.#isOn("unseen roll-back");
-    return isUnseen || (this.#split !== "none" && this.#isOn("two primaries"));
+    return this.#isUnseenNow || this.#isSplitNow;
   }
 
   /** Whether two may have been leased one worker id. */
@@ -97,8 +96,7 @@ export class GrantLog {
   add(who: string, { tag, period, base, last }: IdRange): void {
     const key = keyOf(tag, period);
     const all = this.#granted.get(key) ?? [];
-    const isUnseen = this.#isUnseen && this.#isOn("unseen roll-back");
-    const isSplit = this.#split !== "none" && this.#isOn("two primaries");
+    const [isUnseen, isSplit] = [this.#isUnseenNow, this.#isSplitNow];
     all.push({ base, last, who, isUnseen, isSplit, isUnheard: false });
     this.#granted.set(key, all);
   }
@@ -149,6 +147,14 @@ export class GrantLog {
     return all.some(
       ({ base, last, isUnseen, isSplit }) => (isUnseen || isSplit) && base <= id && id <= last,
     );
+  }
+
+  get #isUnseenNow(): boolean {
+    return this.#isUnseen && this.#isOn("unseen roll-back");
+  }
+
+  get #isSplitNow(): boolean {
+    return this.#split !== "none" && this.#isOn("two primaries");
   }
 
   get #hasSplit(): boolean {

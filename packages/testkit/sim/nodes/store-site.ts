@@ -43,7 +43,7 @@ export interface PlantedStore {
 }
 
 /** What becomes of a request. */
-type Fate = "done" | "lost" | "down" | "full" | "refused" | "unheard";
+export type StoreFate = "done" | "lost" | "down" | "full" | "refused" | "unheard";
 
 interface Kept {
   readonly atMs: number;
@@ -161,10 +161,10 @@ export class StoreSite {
   }
 
   /** How a request fares that arrives now. */
-  fate(name: StoreCall): { readonly delayMs: number; readonly is: Fate } {
+  fate(name: StoreCall): { readonly delayMs: number; readonly is: StoreFate } {
     const dice = this.#dice;
     let delayMs = 0;
-    let is: Fate = "done";
+    let is: StoreFate = "done";
     for (const trouble of this.#troubles) {
       const { isDown, hangs, slowMs, isFull, lostAnswers = 0, refusals = 0 } = trouble;
       if (slowMs !== undefined) delayMs += dice.about(slowMs);

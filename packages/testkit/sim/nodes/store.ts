@@ -9,34 +9,22 @@ import {
   storeRefusesNow,
 } from "@idmint/core/server";
 import { type KnownRow, lossOf } from "../../../server/src/store/pins/own-row-state.ts";
-import type { Network } from "../world/network.ts";
-import type { EventQueue } from "../world/queue.ts";
-import { isRefused, type StoreSite } from "./store-site.ts";
-import type { World } from "../world/world.ts";
+import { type RequestFate, type RequestPorts, Requests } from "./requests.ts";
+import { isRefused, type StoreFate, type StoreSite } from "./store-site.ts";
 
 const PLACE = "store";
 
-export interface SimStorePorts {
-  readonly world: World;
+export interface SimStorePorts extends RequestPorts {
   readonly site: StoreSite;
-  readonly network: Network;
-  readonly queue: EventQueue;
-  readonly timeoutMs: number;
 }
 
-/**
- * The store as one node reaches it: its driver, with a time-out of its own.
- *
- * INVARIANT: a request is done at the store or it is not, whatever its sender learns of it. It may be done long after the sender
- * gave it up or died, and what was done may never be heard of.
- */
+/** The store as one node reaches it: its driver, with a time-out of its own. */
 class Driver {
   readonly backend = "memory";
   readonly schemaVersion = 1;
   readonly maxBatch = 100;
   readonly #ports: SimStorePorts;
-  /** What waits for an answer. */
-  readonly #waiting = new Set<() => void>();
+  readonly #requests: Requests;
   #isClosed = false;
   #id: string | undefined;
   /** What this node's row was, as it was told last; a lower one shows that the store went back. */
@@ -44,6 +32,7 @@ class Driver {
 
   constructor(ports: SimStorePorts) {
     this.#ports = ports;
+    this.#requests = new Requests(ports, PLACE, unavailable);
     const calls = storeCalls((name, args) => this.#ask(name, args));
     Object.assign(
       this,
@@ -53,37 +42,31 @@ class Driver {
 
   close(): Promise<void> {
     this.#isClosed = true;
-    for (const closed of this.#waiting) closed();
+    this.#requests.close();
     return Promise.resolve();
   }
 
   #ask<Name extends StoreCall>(name: Name, args: CallArgs[Name]): Promise<CallAnswers[Name]> {
-    const { world, network, timeoutMs } = this.#ports;
+    const { site, queue } = this.#ports;
     if (this.#isClosed) return Promise.reject(unavailable("it is closed"));
     const { promise, resolve, reject } = Promise.withResolvers<CallAnswers[Name]>();
     const looked = this.#lookOf(name, args);
-    const giveUp = (why: string): void => end(() => settling.reject(unavailable(why)));
-    const closed = (): void => giveUp("it is closed");
-    const cancel = world.after(timeoutMs, () => giveUp(`no answer in ${timeoutMs} ms`));
-    const end = (settle: () => void): void => {
-      this.#waiting.delete(closed);
-      cancel();
-      settle();
-    };
-    this.#waiting.add(closed);
-    const settling = {
-      answer: (settle: () => void): void =>
-        network.carry(PLACE, world.place, () => world.deliver(() => end(settle))),
-      resolve: (done: CallAnswers[Name], atMs: number) => {
-        looked(atMs);
-        resolve(done);
+    this.#requests.send({
+      fate: () => {
+        const { is, delayMs } = site.fate(name);
+        return { delayMs, is: fateOf(is) };
       },
-      reject: (error: IdmintError) => {
+      work: async () => ({ answer: await this.#run(name, args), atMs: queue.now }),
+      resolve: ({ answer, atMs }) => {
+        const told = this.#told(name, answer);
+        looked(atMs);
+        resolve(told);
+      },
+      reject: (error) => {
         looked(undefined);
         reject(error);
       },
-    };
-    network.send(world, PLACE, () => this.#arrive(name, args, settling));
+    });
     return promise;
   }
 
@@ -100,40 +83,6 @@ class Driver {
       if (doneAtMs === undefined) site.tokens.lookFailed(world);
       else site.tokens.looked(world, doneAtMs, queue.now - askedAt);
     };
-  }
-
-  #arrive<Name extends StoreCall>(
-    name: Name,
-    args: CallArgs[Name],
-    { answer, resolve, reject }: Settling<Name>,
-  ): void {
-    const { site, queue } = this.#ports;
-    const { is, delayMs } = site.fate(name);
-    if (is === "lost") return;
-    if (is === "down") {
-      answer(() => reject(unavailable("connection refused")));
-      return;
-    }
-    if (is === "full") {
-      answer(() => reject(storeRefusesNow("its disk is full", undefined)));
-      return;
-    }
-    if (is === "refused") {
-      answer(() => reject(unavailable("the connection broke before anything was done")));
-      return;
-    }
-    const run = async (): Promise<void> => {
-      try {
-        const done = await this.#run(name, args);
-        const atMs = queue.now;
-        if (is === "done") answer(() => resolve(this.#told(name, done), atMs));
-        else answer(() => reject(unavailable("the connection broke")));
-      } catch (thrown) {
-        answer(() => reject(IdmintError.from(thrown)));
-      }
-    };
-    if (delayMs === 0) void run();
-    else queue.after(delayMs, () => void run());
   }
 
   #run<Name extends StoreCall>(name: Name, args: CallArgs[Name]): Promise<CallAnswers[Name]> {
@@ -184,14 +133,15 @@ class Driver {
   }
 }
 
-interface Settling<Name extends StoreCall> {
-  readonly answer: (settle: () => void) => void;
-  readonly resolve: (answer: CallAnswers[Name], doneAtMs: number) => void;
-  readonly reject: (error: IdmintError) => void;
-}
-
 function unavailable(why: string): IdmintError {
   return new IdmintError("STORE_UNAVAILABLE", `the store: ${why}`, { retryAfterMs: 250 });
+}
+
+function fateOf(is: StoreFate): RequestFate["is"] {
+  if (is === "down") return unavailable("connection refused");
+  if (is === "full") return storeRefusesNow("its disk is full", undefined);
+  if (is === "refused") return unavailable("the connection broke before anything was done");
+  return is;
 }
 
 /** The Store port of a node. */

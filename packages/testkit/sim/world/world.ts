@@ -151,6 +151,13 @@ export class World implements Clock, Timers {
     return () => void (end() && cancel?.());
   }
 
+  /** Resolves so much later, or never: a killed process waits for nothing. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(ms, resolve);
+    });
+  }
+
   /** Runs a function after the present turn of its event loop. */
   afterTurn(run: () => void): void {
     this.#queue.after(0, () => this.deliver(run));
