@@ -22,11 +22,14 @@ const SLOTS = [4, 12, 60] as const;
 const UUID_VERSIONS = [1, 2, 4, 6, 7] as const;
 
 interface SimKind {
-  readonly proto: (plan: TagPlan) => Parameters<(typeof Tag)["fromPartial"]>[0];
+  /** `start`: the first id, of those that count from one. */
+  readonly proto: (plan: TagPlan, start: bigint) => Parameters<(typeof Tag)["fromPartial"]>[0];
   /** Whether each id is one that the store granted. */
   readonly isGranted: boolean;
   /** Whether ids are numbers above a floor that an operator may raise. */
   readonly hasFloor: boolean;
+  /** Whether it counts from 1 again and again, and from nothing else. */
+  readonly hasPeriods: boolean;
   /** Whether an id hangs on a worker id that is leased. */
   readonly isLeased: boolean;
   /** Whether an id holds a time, so that some wait for their clock. */
@@ -44,6 +47,7 @@ interface SimKind {
 const NOTHING = {
   isGranted: false,
   hasFloor: false,
+  hasPeriods: false,
   isLeased: false,
   isTimed: false,
   isInRedis: false,
@@ -53,9 +57,9 @@ const NUMBERS = { ...NOTHING, isGranted: true, hasFloor: true } as const;
 const LEASED = { ...NOTHING, isLeased: true, isTimed: true } as const;
 const TEXTS = { ...NOTHING, isText: true } as const;
 
-function segmentOf({ min, max, holdForMs, maxAgeMs }: TagPlan) {
+function segmentOf({ min, max, holdForMs, maxAgeMs }: TagPlan, start: bigint) {
   const value = {
-    start: 1n,
+    start,
     min,
     max,
     holdFor: durationOf(holdForMs),
@@ -66,11 +70,15 @@ function segmentOf({ min, max, holdForMs, maxAgeMs }: TagPlan) {
 
 const KINDS: Readonly<Record<SimKindName, SimKind>> = {
   segment: { ...NUMBERS, proto: segmentOf },
-  sequence: { ...NUMBERS, proto: () => ({ kind: { $case: "sequence", value: {} } }) },
+  sequence: {
+    ...NUMBERS,
+    proto: (_, start) => ({ kind: { $case: "sequence", value: { start } } }),
+  },
   daily: {
     ...NUMBERS,
     // Floors of periods are of the present one only.
     hasFloor: false,
+    hasPeriods: true,
     proto: () => ({
       kind: { $case: "sequence", value: { period: PeriodUnit.DAY, timeZone: "UTC" } },
     }),
@@ -78,9 +86,10 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
   counted_in_redis: {
     ...NUMBERS,
     isInRedis: true,
-    proto: ({ min, size }) => {
+    proto: ({ min, size }, start) => {
       // Small steps, so that the maximum is raised now and then.
       const value = {
+        start,
         backend: SequenceBackend.REDIS,
         step: min,
         maxSkip: size < 0.3 ? 2 * min : 0,
@@ -117,7 +126,10 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
   invoice: {
     ...NUMBERS,
     isText: true,
-    proto: (plan) => ({ ...segmentOf(plan), format: { template: "INV{id:12}{luhn}" } }),
+    proto: (plan, start) => ({
+      ...segmentOf(plan, start),
+      format: { template: "INV{id:12}{luhn}" },
+    }),
     numberOf: (_plan, text) => {
       const digits = INVOICE.exec(text)?.groups?.["number"];
       return digits === undefined ? undefined : BigInt(digits);
@@ -125,7 +137,10 @@ const KINDS: Readonly<Record<SimKindName, SimKind>> = {
   },
   coupons: {
     ...NUMBERS,
-    proto: (plan) => ({ ...segmentOf(plan), unguessable: { keyId: KEY_ID, keyDigits: 1 } }),
+    proto: (plan, start) => ({
+      ...segmentOf(plan, start),
+      unguessable: { keyId: KEY_ID, keyDigits: 1 },
+    }),
     numberOf: ({ name, ceiling }, id) => revealed(name, ceiling, BigInt(id)),
   },
   uuid: {
@@ -153,10 +168,10 @@ export function simKind({ kind }: Pick<TagPlan, "kind">): SimKind {
   return KINDS[kind];
 }
 
-/** The tag as CreateTag gets it. */
-export function protoOf(plan: TagPlan): Tag {
+/** The tag as CreateTag gets it. `start`: its first id, where it counts from one. */
+export function protoOf(plan: TagPlan, start: bigint): Tag {
   const { name, order, ceiling, kind } = plan;
-  const made = { name, order: Order[order], ...simKind(plan).proto(plan) };
+  const made = { name, order: Order[order], ...simKind(plan).proto(plan, start) };
   const isBounded = kind !== "uuid" && kind !== "object_id" && !simKind(plan).isTimed;
   return Tag.fromPartial(isBounded ? { ...made, ceiling } : made);
 }

@@ -3,8 +3,6 @@ import { acceptAsking, type Store } from "@idmint/core/server";
 import {
   AdvanceTagRequest,
   AdvanceTagResponse,
-  CreateTagRequest,
-  CreateTagResponse,
   DeleteTagRequest,
   DeleteTagResponse,
   DrainNodeRequest,
@@ -22,9 +20,10 @@ import {
 } from "@idmint/proto";
 import type { Services } from "../../server/src/main/services.ts";
 import type { Fleet } from "./fleet.ts";
-import { protoOf, simKind } from "./kinds.ts";
+import { simKind } from "./kinds.ts";
 import { Leads, type When } from "./leads.ts";
 import type { Action, TagPlan } from "./plan.ts";
+import { GAP, Makings } from "./operator/makings.ts";
 import { callOnce, method, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
 
@@ -32,8 +31,6 @@ import type { World } from "./world/world.ts";
 const LOOK_MS = 1_000;
 const LEFT_MS = 3_000;
 const LEFT_ALONE_MS = 25_000;
-/** More than all ids of a history, so that an accept is above whatever a lost one granted. */
-const GAP = 1_000_000n;
 const SMALL_GAP = 20n;
 const DEADLINE_MS = 5_000;
 const AGAIN_MS = 700;
@@ -42,12 +39,10 @@ const UNDER_WAY_MS = 15_000;
 
 /** What was to be taken back is so already. */
 const GONE: readonly string[] = ["NODE_NOT_FOUND", "TAG_NOT_FOUND"];
-const KNOWN: readonly string[] = ["TAG_EXISTS", "STORE_EPOCH_CHANGED", "INVALID_ARGUMENT"];
 
 const TAGS = "/idmint.v1.TagService";
 const NODES = "/idmint.v1.NodeService";
 
-const CREATE = method(`${TAGS}/CreateTag`, CreateTagRequest, CreateTagResponse);
 const ADVANCE = method(`${TAGS}/AdvanceTag`, AdvanceTagRequest, AdvanceTagResponse);
 const DELETE = method(`${TAGS}/DeleteTag`, DeleteTagRequest, DeleteTagResponse);
 const PAUSE = method(`${TAGS}/PauseTag`, PauseTagRequest, PauseTagResponse);
@@ -70,14 +65,13 @@ export class Operator {
   readonly #store: Store;
   readonly #concerned: Concerned;
   readonly #leads: Leads;
+  readonly #makings: Makings;
   readonly #plans = new Map<string, TagPlan>();
   /** What was changed and is to be taken back, by what it is about. */
   readonly #owed = new Map<string, () => Promise<void>>();
   readonly #endings = new Map<string, readonly (() => void)[]>();
   /** When something was taken back last. */
   readonly #backAt = new Map<string, number>();
-  /** Tags that cannot be made again: an accept left no id below their ceiling. */
-  readonly #lost = new Set<string>();
   #refusedSince: number | undefined;
   #isAccepting = false;
   #isOver = false;
@@ -96,6 +90,11 @@ export class Operator {
         return fleet.network.disturb(ways, { delayMs });
       },
     });
+    this.#makings = new Makings({
+      site: fleet.site,
+      checker: fleet.checker,
+      until: (its, requestOf, known) => this.#until(its, requestOf, known),
+    });
     for (const tag of fleet.plan.tags) this.#plans.set(tag.name, tag);
     this.#watch();
   }
@@ -103,7 +102,7 @@ export class Operator {
   /** Makes the tags of the history, on whatever server answers. */
   async begin(): Promise<void> {
     for (const plan of this.#plans.values()) {
-      await this.#make(plan);
+      await this.#makings.make(plan);
     }
   }
 
@@ -129,11 +128,11 @@ export class Operator {
     if (isRefused) return;
     if (database.issuing.stoppedAtMs !== undefined) {
       this.#endEffects("stop");
-      await this.#until(GO_ON, ResumeIssuingRequest.fromPartial({}));
+      await this.#until(GO_ON, () => ResumeIssuingRequest.fromPartial({}));
     }
     for (const { server, isDraining } of database.traffic) {
       if (!isDraining) continue;
-      await this.#until(UNDRAIN, UndrainNodeRequest.fromPartial({ node: server }), GONE);
+      await this.#until(UNDRAIN, () => UndrainNodeRequest.fromPartial({ node: server }), GONE);
     }
     for (const plan of this.#plans.values()) {
       const { name } = plan;
@@ -142,27 +141,15 @@ export class Operator {
       this.#endEffects(`pause ${name}`);
       this.#endEffects(`delete ${name}`);
       if (state === "PAUSED") {
-        await this.#until(RESUME, ResumeTagRequest.fromPartial({ name }), GONE);
+        await this.#until(RESUME, () => ResumeTagRequest.fromPartial({ name }), GONE);
         continue;
       }
-      await this.#make(plan);
+      await this.#makings.make(plan);
     }
   }
 
-  async #make(plan: TagPlan): Promise<void> {
-    const request = { tag: protoOf(plan), validateOnly: false };
-    const refused = await this.#until(CREATE, request, KNOWN);
-    // A name that the store has lost stands for numbers that nobody hid or wrote.
-    const isWritten = simKind(plan).isText || plan.kind === "coupons";
-    if (
-      refused === "INVALID_ARGUMENT" &&
-      (plan.ceiling < GAP || simKind(plan).isTimed || isWritten)
-    )
-      this.#lost.add(plan.name);
-  }
-
   isLost(name: string): boolean {
-    return this.#lost.has(name);
+    return this.#makings.isLost(name);
   }
 
   stop(): void {
@@ -228,7 +215,7 @@ export class Operator {
 
   async #pauseTag(name: string, ms: number, isLed: boolean): Promise<void> {
     this.#owe(`pause ${name}`, ms, async () => {
-      await this.#until(RESUME, ResumeTagRequest.fromPartial({ name }), GONE);
+      await this.#until(RESUME, () => ResumeTagRequest.fromPartial({ name }), GONE);
     });
     const { answer, when } = await this.#once(PAUSE, PauseTagRequest.fromPartial({ name }));
     const hold = (its: When): void => this.#stopped(`pause ${name}`, [name], its);
@@ -242,7 +229,7 @@ export class Operator {
     this.#owe(`delete ${name}`, ms, async () => {
       // What was paused is not, when it is made anew.
       this.#endEffects(`pause ${name}`);
-      await this.#make(plan);
+      await this.#makings.make(plan);
     });
     const { answer, when } = await this.#once(DELETE, DeleteTagRequest.fromPartial({ name }));
     this.#stopped(`delete ${name}`, [name], when(answer.effectiveTime));
@@ -250,14 +237,14 @@ export class Operator {
 
   async #drain(node: string, ms: number): Promise<void> {
     this.#owe(`drain ${node}`, ms, async () => {
-      await this.#until(UNDRAIN, UndrainNodeRequest.fromPartial({ node }), GONE);
+      await this.#until(UNDRAIN, () => UndrainNodeRequest.fromPartial({ node }), GONE);
     });
     await this.#once(DRAIN, DrainNodeRequest.fromPartial({ node }));
   }
 
   async #stopIssuing(ms: number): Promise<void> {
     this.#owe("stop", ms, async () => {
-      await this.#until(GO_ON, ResumeIssuingRequest.fromPartial({}));
+      await this.#until(GO_ON, () => ResumeIssuingRequest.fromPartial({}));
     });
     const { answer, when } = await this.#once(STOP, StopIssuingRequest.fromPartial({}));
     this.#stopped("stop", [...this.#plans.keys()], when(answer.effectiveTime));
@@ -316,12 +303,12 @@ export class Operator {
   /** Asks until it is done, or is refused with one of these reasons, which it answers. */
   async #until<Request, Response>(
     its: Method<Request, Response>,
-    request: Request,
+    requestOf: () => Request,
     known: readonly string[] = [],
   ): Promise<string | undefined> {
     while (!this.#isOver) {
       try {
-        await this.#once(its, request);
+        await this.#once(its, requestOf());
         return undefined;
       } catch (thrown) {
         const { reason } = IdmintError.from(thrown);

@@ -81,6 +81,8 @@ function inRedisAlone(plan: Plan): Plan {
 const EXCUSES: readonly {
   readonly name: ExcludedName;
   readonly cannot: (plan: Plan) => Plan;
+  /** Seeds in which something was found. */
+  readonly found?: readonly string[];
   readonly does: (plan: Plan) => Plan;
   readonly planted?: Planted;
 }[] = [
@@ -94,6 +96,8 @@ const EXCUSES: readonly {
   {
     name: "too small a gap",
     cannot: (plan) => withFaults(largeGaps(plan), ["server killed", MOVED], 0),
+    // A tag whose row was lost has no floor that a gap could raise, and was made anew from 1.
+    found: ["1134250355"],
     does: (plan) => withFaults({ ...plan, acceptsAlone: false }, ["server killed", MOVED], 0),
   },
   {
@@ -118,13 +122,16 @@ const EXCUSES: readonly {
   },
 ];
 
-test.each(EXCUSES)("nothing is excused by $name where that cannot be", async ({ name, cannot }) => {
-  for (let at = 0; at < HISTORIES; at++) {
-    const seed = String(FIRST + at);
-    const { violations } = await runHistory(cannot(planOf(seed)), { noExcuses: [name] });
-    expect({ seed, violations }).toEqual({ seed, violations: [] });
-  }
-});
+test.each(EXCUSES)(
+  "nothing is excused by $name where that cannot be",
+  async ({ name, cannot, found = [] }) => {
+    const drawn = Array.from({ length: HISTORIES }, (_, at) => String(FIRST + at));
+    for (const seed of [...found, ...drawn]) {
+      const { violations } = await runHistory(cannot(planOf(seed)), { noExcuses: [name] });
+      expect({ seed, violations }).toEqual({ seed, violations: [] });
+    }
+  },
+);
 
 test.each(EXCUSES)(
   "$name is noticed where nothing excuses it",
