@@ -65,6 +65,10 @@ a replica that may be written to counts | counts nothing and says what it is
 # server/src/service/redis/agreement.ts
 a tag that moved after the raise is started in its old Redis server
 - if (place.redisServer !== redisServer.name) return placeRead(state, redisServer.name, place);
+## server/test/service/redis/unseeded.redis.test.ts
+# server/src/service/redis/watch.ts
+who watches raises again and again what Redis does not take | who watches raises once
+- if (leftBehind === forecast.last.generation) continue;
 ## server/test/store/redis/sequences.redis.test.ts
 # server/src/store/redis/connection.ts
 redis: a script is sent again after a reconnect

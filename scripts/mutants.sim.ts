@@ -165,6 +165,11 @@ callers' time is counted without the margin
 grants: ids are used that were granted here before
 - const verdict = isAbove ? guard.admitIds(tag, ids) : "again";
 + const verdict = isAbove ? "new" : "again";
+## server/test/service/redis/sequence.model.test.ts
+# server/src/service/redis/agreement.ts
+a generation that the store gave out and nobody seeded is not heard of
+- this.update({ ...this.#place, generation });
++ this.update({ ...this.#place });
 ## core/test/segment/expiry.model.test.ts
 # core/src/segment/cursor.ts
 an idle SDK issues an id by the look of its ticker
@@ -214,6 +219,8 @@ const REAL_ONLY: Readonly<Record<string, string>> = {
   "changes of workers in Redis are not compared": REDIS,
   "a tag that moved after the raise is started in its old Redis server":
     "No history has a tag that moves between Redis servers.",
+  "who watches raises again and again what Redis does not take":
+    "It throws ids away, and changes no answer.",
   "owner: Redis is not told which store counts in it":
     "Histories put a server together without app.ts, which opens files, doors and Redis.",
 };

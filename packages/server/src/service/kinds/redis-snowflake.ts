@@ -65,7 +65,8 @@ export class RedisSnowflakeCounter implements Counter {
     this.#name = name;
     this.#settings = settingsFrom(tag);
     const { raises, readPlace } = inEpoch(ports, () => this.#settings.epoch);
-    this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
+    const heard = (generation: bigint): void => this.#agreement.heard(generation);
+    this.#raise = new RedisRaise(name, { ...ports, raises, readPlace, heard });
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       isOrdered: false,

@@ -91,6 +91,11 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     };
   }
 
+  /** The tag's row has this generation. */
+  heard(generation: bigint): void {
+    this.update({ ...this.#place, generation });
+  }
+
   /** Where the tag counts, as far as is known. */
   get place(): CountingPlace {
     return this.#place;

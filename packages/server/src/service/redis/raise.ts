@@ -6,9 +6,9 @@ import { redisServerNamed } from "./servers.ts";
 export interface RedisRaisePorts {
   readonly redisServer: (name: string) => CountingRedis | undefined;
   readonly raises: Pick<Raises, "raise">;
-  readonly readPlace: (
-    tag: string,
-  ) => Promise<{ readonly generation: bigint; readonly floor: bigint }>;
+  readonly readPlace: (tag: string) => Promise<RaisedTo>;
+  /** Hears which generation the row has. */
+  readonly heard: (generation: bigint) => void;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -17,8 +17,12 @@ export interface RedisRaisePorts {
  * Raises the maximum of one tag: in the RDBMS first, then in Redis. One raise at a time; after a failure none for a
  * growing while.
  *
- * INVARIANT: Redis gets a maximum only together with the generation that the row had with it, so whatever lies between
- * Redis' old maximum and the new one belongs to that generation.
+ * INVARIANTS
+ * 1. Redis gets a maximum only together with the generation that the row had with it, so whatever lies between Redis' old
+ *    maximum and the new one belongs to that generation.
+ * 2. Who counts hears that generation. Redis may have a lower one and no doubt: a new start was raised, and never seeded,
+ *    since its server died or gave up waiting for the store. It takes no maximum then, and is only told by being asked
+ *    under the row's generation.
  */
 export class RedisRaise {
   readonly #tag: string;
@@ -36,7 +40,8 @@ export class RedisRaise {
   /** Raises a sequence, at most to the tag's ceiling. */
   sequence(redisServer: string, target: RaiseTarget): Promise<void> {
     return this.#once(async () => {
-      await raiseSequence(this.#ports, this.#tag, redisServer, target);
+      const { generation } = await raiseSequence(this.#ports, this.#tag, redisServer, target);
+      this.#ports.heard(generation);
     });
   }
 
@@ -46,6 +51,7 @@ export class RedisRaise {
       const tag = this.#tag;
       const request = { tag, by: 0n, atLeast, newGeneration: false };
       const { generation, floor } = await this.#ports.raises.raise(request);
+      this.#ports.heard(generation);
       const limitMs = limitOf(floor);
       await redisServerNamed(this.#ports.redisServer, tag, redisServer).raiseLimit({
         tag,
@@ -84,20 +90,26 @@ export class RedisRaise {
 /** How far a maximum shall rise: by so many ids, or to a place, however many others want the same. */
 export type RaiseTarget = Pick<RaiseRequest, "atLeast" | "by">;
 
-/** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum. */
+/** What a row says after a raise. */
+export interface RaisedTo {
+  readonly generation: bigint;
+  readonly floor: bigint;
+}
+
+/** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum, and the generation that it is for. */
 export async function raiseSequence(
   ports: Pick<RedisRaisePorts, "redisServer" | "raises" | "readPlace">,
   tag: string,
   redisServer: string,
   target: RaiseTarget,
-): Promise<bigint> {
+): Promise<RaisedTo> {
   const { generation, floor } = await raisedOrEnd(ports, tag, target);
   await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise({
     tag,
     generation,
     max: floor,
   });
-  return floor;
+  return { generation, floor };
 }
 
 /** At the ceiling there is nothing to raise, but Redis may not have heard of it yet. */
@@ -105,7 +117,7 @@ async function raisedOrEnd(
   { raises, readPlace }: Pick<RedisRaisePorts, "raises" | "readPlace">,
   tag: string,
   target: RaiseTarget,
-): Promise<{ readonly generation: bigint; readonly floor: bigint }> {
+): Promise<RaisedTo> {
   try {
     return await raises.raise({ tag, ...target, newGeneration: false });
   } catch (thrown) {

@@ -43,6 +43,8 @@ interface Watched {
   /** Undefined: not known yet. */
   readonly bounds: RaiseBounds | undefined;
   readonly boundsReadAt: number;
+  /** The generation under which Redis did not take a raise, since the row has a later one. */
+  readonly leftBehind: bigint | undefined;
 }
 
 /**
@@ -127,7 +129,12 @@ export class RedisWatch {
     const old = this.#watched.get(tag);
     if (old === undefined) {
       const forecast = startForecast(reading, read.longTermRate);
-      this.#watched.set(tag, { forecast, bounds: undefined, boundsReadAt: -Infinity });
+      this.#watched.set(tag, {
+        forecast,
+        bounds: undefined,
+        boundsReadAt: -Infinity,
+        leftBehind: undefined,
+      });
     } else {
       this.#watched.set(tag, { ...old, forecast: observeReading(old.forecast, reading) });
     }
@@ -170,13 +177,15 @@ export class RedisWatch {
     for (const tag of tags) {
       const watched = this.#watched.get(tag);
       if (watched?.bounds === undefined) continue;
-      const { bounds, forecast } = watched;
+      const { bounds, forecast, leftBehind } = watched;
+      // Who counts gives it a new start; until then raises would be thrown away.
+      if (leftBehind === forecast.last.generation) continue;
       const by = raiseWanted(forecast, bounds, this.#options);
       if (by === 0n) continue;
       if (!this.#leads()) return;
       // One after the other: a store that does not answer ends the turn.
       try {
-        const max = await raiseSequence(
+        const { floor: max, generation } = await raiseSequence(
           { raises, readPlace, redisServer: () => redisServer },
           tag,
           redisServer.name,
@@ -185,6 +194,10 @@ export class RedisWatch {
             ? { by, atLeast: 0n }
             : { by: 0n, atLeast: forecast.last.max + by },
         );
+        if (generation > forecast.last.generation) {
+          this.#watched.set(tag, { ...watched, leftBehind: forecast.last.generation });
+          continue;
+        }
         const { recently, longTerm } = forecast.rates;
         const rate = Math.max(recently, longTerm);
         emit({ type: "redis-raised", tag, redisServer: redisServer.name, max, rate });

@@ -79,7 +79,8 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     this.#ceiling = ceiling;
     this.#epoch = epoch;
     const { raises, readPlace } = inEpoch(ports, () => this.#epoch);
-    this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
+    const heard = (generation: bigint): void => this.#agreement.heard(generation);
+    this.#raise = new RedisRaise(name, { ...ports, raises, readPlace, heard });
     this.#agreement = new RedisAgreement<Question, Answer>(name, placeOf(tag), {
       ...ports,
       isOrdered: false,

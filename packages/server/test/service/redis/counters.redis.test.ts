@@ -1,22 +1,17 @@
 // Counters of several servers on one real Redis, over a store in memory that fails on demand.
 import { decode, IdmintError, type Segment } from "@idmint/core";
 import { composeId } from "@idmint/core/kinds";
-import { type CountingRedis, type TagSettings, VersionGuard } from "@idmint/core/server";
+import type { TagSettings } from "@idmint/core/server";
 import { MemoryStore } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import { expect, test } from "vitest";
 import { realSystem } from "../../../src/main/system.ts";
-import type { ServerEvent } from "../../../src/service/events.ts";
-import type { Counter } from "../../../src/service/kinds/grouped-source.ts";
-import { Raises } from "../../../src/service/upstream/raises.ts";
 import { moveTag } from "../../../src/service/redis/move.ts";
-import { RedisMarks } from "../../../src/service/redis/marks.ts";
 import { placeOf } from "../../../src/service/redis/place.ts";
-import { RedisSequenceCounter } from "../../../src/service/kinds/sequence/redis-counter.ts";
-import { RedisSnowflakeCounter } from "../../../src/service/kinds/redis-snowflake.ts";
 import { RedisWatch } from "../../../src/service/redis/watch.ts";
-import { begin, ownRedis, redisServerAt } from "../../store/redis/support.ts";
-import { sequenceSettings, tagOf } from "./redis-tags.ts";
+import { begin, ownRedis } from "../../store/redis/support.ts";
+import { commitSoon, serverOn } from "./counting-servers.ts";
+import { sequenceSettings } from "./redis-tags.ts";
 
 const TAG = "orders";
 const CEILING = 2n ** 53n - 1n;
@@ -29,59 +24,6 @@ const events: TagSettings = {
   ceiling: 2n ** 63n - 1n,
   kind: { kind: "redis_snowflake", shard: 7, timeOriginMs: origin, redisServer: "a" },
 };
-
-/** What one server has of the world. */
-async function serverOn(store: MemoryStore, redis: Readonly<Record<string, RedisServer>>) {
-  const redisServers = new Map<string, CountingRedis>();
-  for (const [name, { url }] of Object.entries(redis))
-    redisServers.set(name, await redisServerAt(url, 500, name));
-  const heard: ServerEvent[] = [];
-  const { clock, timers, random, wallClock, afterTurn } = realSystem;
-  const raises = new Raises({
-    store,
-    guard: new VersionGuard(),
-    timers,
-    storeTimeoutMs: 2_000,
-    history: () => 0,
-    onWentBack: (_, detail) => expect.fail(detail),
-    onBelow: (tag) => expect.fail(tag),
-  });
-  const emit = (event: ServerEvent): void => void heard.push(event);
-  const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
-  const ports = {
-    redisServer: (name: string) => redisServers.get(name),
-    raises,
-    readPlace: async (name: string) => placeOf((await store.getTags([name]))[0]!),
-    marks,
-    emit,
-    clock,
-    timers,
-    random,
-    wallClock,
-  };
-  return {
-    redisServers,
-    heard,
-    raises,
-    marks,
-    sequence: (settings: TagSettings) => new RedisSequenceCounter(tagOf(settings), ports),
-    snowflake: (settings: TagSettings) => new RedisSnowflakeCounter(tagOf(settings), ports),
-  };
-}
-
-/** Asks until it is answered, within the time in which Redis must be of use again. */
-async function commitSoon(counter: Counter, count: number, withinMs = 5_000): Promise<bigint> {
-  const end = performance.now() + withinMs;
-  for (;;) {
-    try {
-      return (await counter.commit(count)).base;
-    } catch (thrown) {
-      const error = IdmintError.from(thrown);
-      if (!error.retryable || performance.now() > end) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-}
 
 test.each(["before", "after"])(
   "a server that has not heard of another time_origin makes no snowflakes by the old one, %s one that has",

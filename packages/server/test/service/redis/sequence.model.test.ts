@@ -82,6 +82,12 @@ class World {
     this.#fault = fault;
   }
 
+  /** The store gives out a generation that no server gives Redis: it was asked by one that died, or gave up waiting. */
+  raiseForNobody(): void {
+    const raise = { tag: TAG, by: 0n, atLeast: 0n, newGeneration: true, seenVersion: 0n };
+    this.#pending.push(this.store.raise(raise).then(ignore, ignore));
+  }
+
   loseAnAnswer(): void {
     this.#losesAnswer = true;
   }
@@ -196,6 +202,8 @@ class World {
   }
 }
 
+function ignore(): void {}
+
 function down(): IdmintError {
   return new IdmintError("STORE_UNAVAILABLE", "down", { retryAfterMs: 1 });
 }
@@ -216,6 +224,7 @@ const commands = fc.oneof(
         "set-back",
         "set-back",
         "lose",
+        "unseeded",
         "down",
         "unheard",
         "up",
@@ -248,6 +257,7 @@ function disturb(world: World, fault: string): void {
   else if (fault === "flush") world.redis.flush();
   else if (fault === "restart") world.redis.restart();
   else if (fault === "lose") world.loseAnAnswer();
+  else if (fault === "unseeded") world.raiseForNobody();
   else world.disturb(({ down: "before", unheard: "after", up: "none" } as const)[fault] ?? "none");
 }
 
@@ -263,13 +273,21 @@ test("no id twice and none out of order, whatever Redis and the store do, and it
         expect(world.inverted).toEqual([]);
         const floor = world.store.database.rows.get(TAG)?.floor ?? 0n;
         for (const id of world.issued) expect(id).toBeLessThanOrEqual(floor);
-        // All is well again: every server is answered, at the second try at the latest.
+        // All is well again: every server is answered, at the second try at the latest, and goes on past the maximum.
         const before = world.issued.size;
         for (const server of [0, 1, 2, 0, 1, 2]) {
           world.take(server, 1);
           await world.end();
         }
         expect(world.issued.size - before).toBeGreaterThanOrEqual(3);
+        for (const server of [0, 1, 2]) {
+          const had = world.issued.size;
+          for (let id = 0; id < 2 * STEP; id += STEP / 4) {
+            world.take(server, STEP / 4);
+            await world.end();
+          }
+          expect(world.issued.size - had).toBe(2 * STEP);
+        }
         expect(world.repeated).toEqual([]);
         expect(world.inverted).toEqual([]);
         for (const reason of world.refusals) {

@@ -58,7 +58,8 @@ export class RedisSequenceCounter implements Counter {
     this.#name = name;
     this.#settings = settingsFrom(tag);
     this.#ports = ports;
-    this.#raise = new RedisRaise(name, ports);
+    const heard = (generation: bigint): void => this.#agreement.heard(generation);
+    this.#raise = new RedisRaise(name, { ...ports, heard });
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       isOrdered: true,
