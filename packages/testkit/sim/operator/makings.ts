@@ -9,7 +9,9 @@ import type { TagPlan } from "../plan.ts";
 export const GAP = 1_000_000n;
 
 const CREATE = method("/idmint.v1.TagService/CreateTag", CreateTagRequest, CreateTagResponse);
-const KNOWN: readonly string[] = ["TAG_EXISTS", "STORE_EPOCH_CHANGED", "INVALID_ARGUMENT"];
+/** There is no such tag: nothing is left between its start and its ceiling, or the store knows better. */
+const IMPOSSIBLE: readonly string[] = ["INVALID_ARGUMENT", "VALUE_OUT_OF_RANGE"];
+const KNOWN: readonly string[] = ["TAG_EXISTS", "STORE_EPOCH_CHANGED", ...IMPOSSIBLE];
 
 interface MakingPorts {
   readonly site: StoreSite;
@@ -53,8 +55,8 @@ export class Makings {
     const refused = await this.#ports.until(CREATE, requestOf, KNOWN);
     // A name that the store has lost stands for numbers that nobody hid or wrote.
     const isWritten = isText || kind === "coupons";
-    if (refused === "INVALID_ARGUMENT" && (ceiling < GAP || isTimed || isWritten))
-      this.#lost.add(name);
+    const isImpossible = refused !== undefined && IMPOSSIBLE.includes(refused);
+    if (isImpossible && (ceiling < GAP || isTimed || isWritten)) this.#lost.add(name);
   }
 
   isLost(name: string): boolean {
