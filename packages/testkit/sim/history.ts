@@ -183,10 +183,13 @@ class History {
       if (this.#isUsedUp(tag)) continue;
       for (const { address, world } of servers) {
         if (prober === undefined) continue;
-        probe(`${world.name} for ${tag.name}`, this.#askTwice(prober, address, tag));
+        const ask = (ms: number): Promise<boolean> =>
+          this.#load.askServer(prober, address, tag, ms);
+        probe(`${world.name} for ${tag.name}`, askTwice(prober, ask));
       }
       for (const sdk of sdks) {
-        probe(`${sdk.world.name} for ${tag.name}`, this.#load.askSdk(sdk, tag, dice, PROBE_MS));
+        const ask = (ms: number): Promise<boolean> => this.#load.askSdk(sdk, tag, dice, ms);
+        probe(`${sdk.world.name} for ${tag.name}`, askTwice(sdk.world, ask));
       }
     }
     await this.#until(2 * PROBE_MS, () => results.every(([, isAnswered]) => isAnswered === true));
@@ -201,13 +204,6 @@ class History {
       if (calls > 0 && this.#isAlive(name))
         checker.violate(`${calls} calls of ${name} never ended`);
     }
-  }
-
-  /** A server that was not asked for long may first have to read something, and says so: it is asked again, as it wants to be. */
-  async #askTwice(prober: World, address: string, tag: TagPlan): Promise<boolean> {
-    if (await this.#load.askServer(prober, address, tag, PROBE_MS / 2)) return true;
-    await prober.pause(LOOK_MS);
-    return this.#load.askServer(prober, address, tag, PROBE_MS);
   }
 
   async #becomeWell(): Promise<void> {
@@ -264,4 +260,17 @@ class History {
     if (row === undefined || row.floor >= row.ceiling - 1_000n) return true;
     return this.#operator.isLost(name);
   }
+}
+
+/**
+ * Who was not asked for long may first have to read something, or tells why it failed the last time, and says so: it is asked again,
+ * as it wants to be.
+ */
+async function askTwice(
+  asker: World,
+  ask: (deadlineMs: number) => Promise<boolean>,
+): Promise<boolean> {
+  if (await ask(PROBE_MS / 2)) return true;
+  await asker.pause(LOOK_MS);
+  return ask(PROBE_MS);
 }

@@ -120,7 +120,7 @@ const LONG_SHARE_OF_FAULTS = 0.35;
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
   const isLong = dice.chance(LONG_SHARE);
-  const stormMs = isLong ? dice.int(50_000, 80_000) : dice.int(28_000, 44_000);
+  const stormMs = isLong ? dice.int(40_000, 64_000) : dice.int(24_000, 38_000);
   const count = isLong ? dice.int(6, 16) : dice.int(4, 10);
   const faults = Array.from({ length: count }, () => faultOf(dice, stormMs));
   const actions = Array.from({ length: dice.int(0, 4) }, (): Action => {
@@ -135,7 +135,7 @@ export function planOf(seed: string): Plan {
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
     actions: [...actions, ...ledOf(new Dice(`${seed}/led`), stormMs)],
     stormMs,
-    everyMs: dice.int(1_000, 2_400),
+    everyMs: dice.int(2_600, 5_200),
     maxOfflineMs: dice.int(5, 40) * 1_000,
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
