@@ -223,8 +223,6 @@ export class StoreSite {
     const kept = this.#snapshots.findLast(({ atMs }) => atMs <= before);
     if (kept === undefined) return false;
     this.database.restore(kept.snapshot);
-    // It is a row as well. What was claimed for it, before it went back, says nothing of what was granted until then.
-    this.database.ask = undefined;
     this.#main.forgotten = new Map(kept.forgotten);
     if (isSeen) this.database.move();
     this.#trace.note("store", `is as it was at ${kept.atMs.toFixed(0)}, seen ${isSeen}`);

@@ -6,6 +6,7 @@ import type {
   Claim,
   ClaimsAnswer,
   Hearing,
+  Look,
   TakenClaims,
 } from "@idmint/core/server";
 import { ClaimTally, lostTag, storeUnavailable, withClaims } from "@idmint/core/server";
@@ -20,14 +21,23 @@ export function askForClaims(
   if (ask !== undefined && ask.expiresAtMs > now) {
     return { outcome: "busy", forMs: ask.expiresAtMs - now };
   }
-  database.ask = { nonce, expiresAtMs: now + forMs, claimants: new Map(), claims: new Map() };
-  return { outcome: "asked", hearing: hearClaims(database, nonce) };
+  const expiresAtMs = now + forMs;
+  database.ask = { nonce, expiresAtMs, looks: 0, claimants: new Map(), claims: new Map() };
+  return { outcome: "asked", hearing: hearClaims(database, nonce, { number: 0, answered: 0 }) };
 }
 
-export function hearClaims(database: MemoryDatabase, nonce: string): Hearing {
-  const ask = askOf(database, nonce);
+export function hearClaims(
+  database: MemoryDatabase,
+  nonce: string,
+  { number, answered }: Look,
+): Hearing {
+  const standing = askOf(database, nonce);
+  const isEarlier = standing !== undefined && standing.looks < answered;
+  const ask = isEarlier ? undefined : standing;
+  if (ask !== undefined) ask.looks = Math.max(ask.looks, number);
   return {
     isStanding: ask !== undefined,
+    isEarlier,
     nodes: [...database.nodes.values()],
     claimants: claimantsOf(ask),
   };
@@ -59,10 +69,11 @@ export function withdrawAsk(database: MemoryDatabase, nonce: string): void {
 /** Raises rows to what was claimed, makes rows of names that were lost, and ends the ask. To be done when periods have begun. */
 export function takeClaims(
   database: MemoryDatabase,
-  { nonce, isTrusted }: AskedClaims,
+  { nonce, look, isTrusted }: AskedClaims,
 ): TakenClaims {
   const ask = askOf(database, nonce);
-  if (ask === undefined) throw storeUnavailable("the claims that were asked for are gone");
+  if (ask === undefined || ask.looks < look)
+    throw storeUnavailable("the claims that were asked for are gone");
   const byTag = Map.groupBy(ask.claims.values(), ({ tag }) => tag);
   const tally = new ClaimTally();
   const rows = new Map(database.rows);

@@ -53,6 +53,7 @@ export type StoredLedgerRow = PlacedLedgerRow & { readonly storedAtMs: number };
 export interface MemoryAsk {
   readonly nonce: string;
   readonly expiresAtMs: number;
+  looks: number;
   readonly claimants: Map<string, HeardClaimant>;
   /** The highest of each tag and period. */
   readonly claims: Map<string, Claim>;

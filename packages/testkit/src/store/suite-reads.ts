@@ -14,7 +14,6 @@ const reasonIn = (error: unknown): string => IdmintError.from(error).reason;
 const READS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   findInLedger: (store) => store.findInLedger({ tag: "t", id: 1n }).catch(reasonIn),
   getTags: (store) => store.getTags(["t", "s", "nobody"]),
-  hearClaims: (store) => store.hearClaims("nobody's"),
   listAudit: (store) =>
     store.listAudit({ kind: "change", before: undefined, sinceMs: 0, limit: 10 }),
   listLedger: (store) =>

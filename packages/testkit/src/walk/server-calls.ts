@@ -85,10 +85,11 @@ export const SERVER_CALLS: Readonly<Record<string, CallRow>> = {
       gap: fc.constantFrom(0n, 1n, 1_000n, 9_223_372_036_854_775_807n, -1n),
       maxOfflineMs: fc.constantFrom(undefined, null, 5_000),
       asked: fc.constantFrom("none", "right", "right", "wrong"),
+      look: fc.constantFrom(0, 0, 1),
       isTrusted: fc.constantFrom(true, true, false),
     }),
-    (view, { gap, maxOfflineMs, asked, isTrusted }) => {
-      const its = { nonce: nonceOf(view, asked), isTrusted };
+    (view, { gap, maxOfflineMs, asked, look, isTrusted }) => {
+      const its = { nonce: nonceOf(view, asked), look, isTrusted };
       return callOf(
         "accept",
         gap,
@@ -119,7 +120,11 @@ export const SERVER_CALLS: Readonly<Record<string, CallRow>> = {
       return callOf("claim", { ...said, claims: claimsFrom(view, claims) });
     },
   ),
-  hearClaims: row(1, word, (view, nonce) => callOf("hearClaims", nonceOf(view, nonce))),
+  hearClaims: row(
+    1,
+    fc.record({ nonce: word, number: fc.nat(2), answered: fc.nat(1) }),
+    (view, { nonce, ...look }) => callOf("hearClaims", nonceOf(view, nonce), look),
+  ),
   withdrawAsk: row(1, word, (view, nonce) => callOf("withdrawAsk", nonceOf(view, nonce))),
   addToken: row(1, fc.record({ id: fc.constantFrom("aa", "bb", "cc"), principal }), (view, more) =>
     callOf("addToken", tokenOf(more.id, { principal: more.principal }), view.by()),

@@ -5,7 +5,8 @@ import type { Hearing, HeardClaimant } from "./ports.ts";
  *
  * INVARIANT: whoever is known to run has spoken, or was waited for until `mostMs`: a server whose row has moved since it was
  * asked, and one that has begun to speak, also where rows do not move (a marked store renews none). Rows that stand still say
- * nothing of anybody, so they are waited for as long as everybody is, `leastMs`.
+ * nothing of anybody, so they are waited for as long as everybody is, `leastMs`. What was said is dropped when the store is seen
+ * to have gone back since, or was out of sight for so long that it may have.
  */
 export interface AskState {
   readonly times: AskTimes;
@@ -16,6 +17,8 @@ export interface AskState {
   pages: number;
   /** When a page came last. */
   pageAt: number;
+  /** When the last look was sent that was answered. */
+  seenAt: number;
 }
 
 export interface AskTimes {
@@ -35,7 +38,16 @@ export const ASK_TIMES: AskTimes = {
   pauseMs: 5_000,
 };
 
-export function createAskState(hearing: Hearing, now: number, times: AskTimes): AskState {
+/** Between two looks that are answered; after more, the store may have been put back to after the first one. */
+export const QUIET_MS = 3_000;
+
+/** `sentAt`: when the ask was sent. */
+export function createAskState(
+  hearing: Hearing,
+  now: number,
+  times: AskTimes,
+  sentAt: number = now,
+): AskState {
   return {
     times,
     startedAt: now,
@@ -44,11 +56,28 @@ export function createAskState(hearing: Hearing, now: number, times: AskTimes): 
     last: hearing,
     pages: pagesOf(hearing),
     pageAt: now,
+    seenAt: sentAt,
   };
 }
 
-/** Something was heard; undefined: the store did not answer. Answers whether the accept goes on waiting. */
-export function heard(state: AskState, hearing: Hearing | undefined, now: number): boolean {
+/** Whether the accept waits, has heard enough, or asks anew. */
+export type AskVerdict = "anew" | "done" | "wait";
+
+/** A look that was sent at `sentAt` was answered; undefined: the store did not answer. */
+export function heard(
+  state: AskState,
+  hearing: Hearing | undefined,
+  now: number,
+  sentAt: number = now,
+): AskVerdict {
+  const isUnsure = now - state.seenAt > QUIET_MS;
+  if (hearing?.isEarlier === true || (hearing !== undefined && isUnsure)) return "anew";
+  if (hearing !== undefined) state.seenAt = sentAt;
+  if (isWaiting(state, hearing, now)) return "wait";
+  return isUnsure ? "anew" : "done";
+}
+
+function isWaiting(state: AskState, hearing: Hearing | undefined, now: number): boolean {
   if (hearing !== undefined) {
     state.last = hearing;
     for (const { id, renewals } of hearing.nodes) {

@@ -7,11 +7,12 @@ import {
   ASK_TIMES,
   type AskedServer,
   askedServers,
+  type AskState,
   type AskTimes,
   createAskState,
   heard,
 } from "./ask-state.ts";
-import { ASK_MS, type ClaimStore, type Hearing, type TakenClaims } from "./ports.ts";
+import { ASK_MS, type ClaimStore, type Hearing, type Look, type TakenClaims } from "./ports.ts";
 
 /** How an accept is made. */
 export interface AcceptingOptions {
@@ -46,28 +47,31 @@ interface Servers {
 }
 
 const LOOK_MS = 250;
+/** How often servers are asked in all, when the store goes back meanwhile. */
+const MAX_ASKS = 4;
 
 /**
  * Asks all servers what they were granted, waits for those that run, and accepts the store above all that they said.
  *
- * INVARIANT: nobody is waited for under a lock: servers go on polling and renewing while they are asked. An ask that is not
- * withdrawn ends by itself.
+ * INVARIANTS
+ * 1. Nobody is waited for under a lock: servers go on polling and renewing while they are asked. An ask that is not withdrawn
+ *    ends by itself.
+ * 2. What was said counts while nothing is lost that was granted after it. So a store that goes back to a state in which the ask
+ *    stands, with or without claims, is asked anew under another nonce, which all answer with all that they know by then. Each
+ *    look finds the one before, or it went back; the accept needs the last one. What an accept cannot know is that the store went
+ *    back to a state of after the last look, which is a quarter of a second old, and never older than QUIET_MS.
  */
 export async function acceptAsking(
-  { store, clock, timers, nonce, times = ASK_TIMES, isWanted = () => true }: AskingPorts,
+  ports: AskingPorts,
   { gap, maxOfflineMs, by, newStore, trustClaims = false }: AcceptingOptions,
 ): Promise<AcceptReport> {
-  const asked = await store.askForClaims(nonce, ASK_MS);
-  if (asked.outcome === "busy") throw anotherAsks(asked.forMs);
+  const { store, isWanted = () => true } = ports;
+  const nonces: string[] = [];
   try {
-    const state = createAskState(asked.hearing, clock.now(), times);
-    for (;;) {
-      await new Promise<void>((resolve) => timers.after(Math.min(LOOK_MS, times.leastMs), resolve));
-      if (!heard(state, await hearingOf(store, nonce), clock.now())) break;
-    }
+    const { nonce, state, look } = await heardAll(ports, nonces);
     // failpoint: accept-asked
     if (!isWanted()) throw storeUnavailable("the store was accepted by somebody else meanwhile");
-    const claims = { nonce, isTrusted: trustClaims };
+    const claims = { nonce, look, isTrusted: trustClaims };
     const accepted = await store.accept(gap, maxOfflineMs, by, newStore, claims);
     // failpoint: accept-done
     const { claimants, ...taken } = accepted.claims ?? NOTHING_TAKEN;
@@ -77,16 +81,67 @@ export async function acceptAsking(
     };
   } finally {
     // An accept has ended it. What cannot be withdrawn is over in a minute.
-    await store.withdrawAsk(nonce).catch(() => undefined);
+    await withdraw(store, nonces).catch(() => undefined);
   }
 }
 
 const NOTHING_TAKEN: TakenClaims = { raised: 0, most: undefined, lost: 0, claimants: [] };
 
+/** What was heard, and by which look. */
+interface Heard {
+  readonly nonce: string;
+  readonly state: AskState;
+  readonly look: number;
+}
+
+/** `nonces`: of the asks that were begun. */
+async function heardAll(ports: AskingPorts, nonces: string[]): Promise<Heard> {
+  for (let asks = 0; asks < MAX_ASKS; asks++) {
+    // A store that went back may have any of them.
+    await withdraw(ports.store, nonces);
+    const nonce = asks === 0 ? ports.nonce : `${ports.nonce}.${asks}`;
+    const heardOnce = await hear(ports, nonce, nonces);
+    if (heardOnce !== undefined) return heardOnce;
+  }
+  throw storeUnavailable(
+    "the store went back, or did not answer for seconds, each time that servers were asked; try again when nobody works on it",
+  );
+}
+
+async function withdraw(store: ClaimStore, nonces: readonly string[]): Promise<void> {
+  for (const nonce of nonces) await store.withdrawAsk(nonce);
+}
+
+/** Asks once. Undefined: the store went back since, or may have. */
+async function hear(
+  { store, clock, timers, times = ASK_TIMES }: AskingPorts,
+  nonce: string,
+  nonces: string[],
+): Promise<Heard | undefined> {
+  const askedAt = clock.now();
+  const asked = await store.askForClaims(nonce, ASK_MS);
+  if (asked.outcome === "busy") throw anotherAsks(asked.forMs);
+  nonces.push(nonce);
+  const state = createAskState(asked.hearing, clock.now(), times, askedAt);
+  for (let number = 1, answered = 0; ; number++) {
+    await new Promise<void>((resolve) => timers.after(Math.min(LOOK_MS, times.leastMs), resolve));
+    const sentAt = clock.now();
+    const hearing = await hearingOf(store, nonce, { number, answered });
+    const next = heard(state, hearing, clock.now(), sentAt);
+    if (next === "anew") return undefined;
+    if (hearing !== undefined) answered = number;
+    if (next === "done") return { nonce, state, look: answered };
+  }
+}
+
 /** Undefined: the store did not answer; the accept tells, if it still does not. */
-async function hearingOf(store: ClaimStore, nonce: string): Promise<Hearing | undefined> {
+async function hearingOf(
+  store: ClaimStore,
+  nonce: string,
+  look: Look,
+): Promise<Hearing | undefined> {
   try {
-    return await store.hearClaims(nonce);
+    return await store.hearClaims(nonce, look);
   } catch (thrown) {
     const error = IdmintError.from(thrown);
     if (error.retryable) return undefined;

@@ -48,10 +48,20 @@ export type ClaimsAnswer = "busy" | "heard" | "not-asked";
 
 /** What has been said, and which servers have rows. */
 export interface Hearing {
-  /** False: the ask was withdrawn, or another one took its place once it was over. */
+  /** False: the ask was withdrawn, another one took its place once it was over, or it stands in an earlier state. */
   readonly isStanding: boolean;
+  /** It stands without a look that was answered: the store went back since. */
+  readonly isEarlier: boolean;
   readonly nodes: readonly Pick<NodeRow, "address" | "id" | "instance" | "renewals">[];
   readonly claimants: readonly HeardClaimant[];
+}
+
+/** One look of an accept at what was said. */
+export interface Look {
+  /** Counted from 1. */
+  readonly number: number;
+  /** The last one that was answered; 0: none was. */
+  readonly answered: number;
 }
 
 export type Asked =
@@ -62,6 +72,8 @@ export type Asked =
 /** The claims that an accept is to take. */
 export interface AskedClaims {
   readonly nonce: string;
+  /** The last look that was answered, which the ask must have; 0: there was none. */
+  readonly look: number;
   /** Also those that reach the end of a tag. */
   readonly isTrusted: boolean;
 }
@@ -90,6 +102,8 @@ export interface TakenClaims {
  * 4. What was heard of a claimant stands, also when it runs again under its row and says less. Who had not said all then is what it
  *    says now.
  * 5. Claims are dropped with their ask: by the accept that takes them, when it is withdrawn, and by the next ask.
+ * 6. A store may go back to a state in which the ask stands, and its claims lack what was granted since. What only the accept
+ *    writes shows that: each look is written into the ask, over no ask that lacks an answered one, and the accept needs the last.
  */
 export interface ClaimStore {
   /**
@@ -97,8 +111,8 @@ export interface ClaimStore {
    * that is over gives way to the next one.
    */
   askForClaims(nonce: string, forMs: number): Promise<Asked>;
-  /** What was said so far. */
-  hearClaims(nonce: string): Promise<Hearing>;
+  /** What was said so far. Keeps the number of the look in an ask that has the answered one. */
+  hearClaims(nonce: string, look: Look): Promise<Hearing>;
   /** Keeps claims that are above the floor of the tag's row, or of a period that the row is not in, or of a name without a row. */
   claim(claims: Claims): Promise<ClaimsAnswer>;
   /** Ends the ask, if it is this one, and drops what was said. */

@@ -67,7 +67,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   getTags: { effect: "read", check: assertNames },
   giveBack: { effect: "write", check: assertBatch, empty: [] },
   grant: { effect: "write", check: assertGrants, empty: [] },
-  hearClaims: { effect: "read" },
+  hearClaims: { effect: "write" },
   leaseWorker: { effect: "write", check: assertLease },
   listAudit: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listLedger: { effect: "read", check: ({ limit }) => assertPage(limit) },

@@ -3,8 +3,10 @@ import { expect, test } from "vitest";
 import {
   ASK_TIMES,
   askedServers,
+  type AskState,
   createAskState,
   heard,
+  QUIET_MS,
 } from "../../../src/server/claims/ask-state.ts";
 import type { HeardClaimant, Hearing } from "../../../src/server/claims/ports.ts";
 
@@ -19,32 +21,38 @@ function claimant(id: string, pages: number, hasSpoken: boolean): HeardClaimant 
 }
 
 function hearing(nodes: Hearing["nodes"], claimants: readonly HeardClaimant[] = []): Hearing {
-  return { isStanding: true, nodes, claimants };
+  return { isStanding: true, isEarlier: false, nodes, claimants };
+}
+
+/** Whether an accept goes on, that has looked all the time. */
+function waits(state: AskState, its: Hearing, now: number): boolean {
+  state.seenAt = now;
+  return heard(state, its, now) === "wait";
 }
 
 test("rows that stand still are waited for as long as everybody is", () => {
   const state = createAskState(hearing([node("dead", 5)]), 0, TIMES);
-  expect(heard(state, hearing([node("dead", 5)]), 2_999)).toBe(true);
-  expect(heard(state, hearing([node("dead", 5)]), 3_000)).toBe(false);
+  expect(waits(state, hearing([node("dead", 5)]), 2_999)).toBe(true);
+  expect(waits(state, hearing([node("dead", 5)]), 3_000)).toBe(false);
 });
 
 test("a server whose row moves is waited for until it has spoken", () => {
   const state = createAskState(hearing([node("a", 5)]), 0, TIMES);
-  expect(heard(state, hearing([node("a", 6)]), 4_000)).toBe(true);
-  expect(heard(state, hearing([node("a", 6)], [claimant("a", 1, false)]), 5_000)).toBe(true);
-  expect(heard(state, hearing([node("a", 6)], [claimant("a", 2, true)]), 5_100)).toBe(false);
+  expect(waits(state, hearing([node("a", 6)]), 4_000)).toBe(true);
+  expect(waits(state, hearing([node("a", 6)], [claimant("a", 1, false)]), 5_000)).toBe(true);
+  expect(waits(state, hearing([node("a", 6)], [claimant("a", 2, true)]), 5_100)).toBe(false);
 });
 
 test("a server that moves and says nothing is waited for until the time is over", () => {
   const state = createAskState(hearing([node("a", 5)]), 0, TIMES);
-  expect(heard(state, hearing([node("a", 9)]), 11_999)).toBe(true);
-  expect(heard(state, hearing([node("a", 9)]), 12_000)).toBe(false);
+  expect(waits(state, hearing([node("a", 9)]), 11_999)).toBe(true);
+  expect(waits(state, hearing([node("a", 9)]), 12_000)).toBe(false);
 });
 
 test("whoever still speaks is waited for while pages come, and no longer than the ask stands", () => {
   const state = createAskState(hearing([]), 0, TIMES);
   const speaking = (pages: number, now: number) =>
-    heard(state, hearing([], [claimant("a", pages, false)]), now);
+    waits(state, hearing([], [claimant("a", pages, false)]), now);
   expect(speaking(1, 11_000)).toBe(true);
   expect(speaking(2, 15_500)).toBe(true);
   expect(speaking(2, 20_400)).toBe(true);
@@ -55,9 +63,37 @@ test("whoever still speaks is waited for while pages come, and no longer than th
 
 test("a store that does not answer says nothing of anybody", () => {
   const state = createAskState(hearing([node("a", 5)]), 0, TIMES);
-  expect(heard(state, hearing([node("a", 6)]), 1_000)).toBe(true);
-  expect(heard(state, undefined, 3_500)).toBe(true);
-  expect(heard(state, undefined, 12_000)).toBe(false);
+  expect(waits(state, hearing([node("a", 6)]), 3_000)).toBe(true);
+  expect(heard(state, undefined, 3_500)).toBe("wait");
+  expect(heard(state, undefined, 11_999)).toBe("wait");
+  expect(heard(state, undefined, 12_000)).toBe("anew");
+});
+
+test("whoever was out of sight, or in an earlier state, is asked anew", () => {
+  const look = fc.record({
+    afterMs: fc.integer({ min: 1, max: 2_000 }),
+    takesMs: fc.nat(2_500),
+    is: fc.constantFrom("answered", "answered", "answered", "lost", "earlier"),
+  });
+  fc.assert(
+    fc.property(fc.array(look, { maxLength: 40 }), (looks) => {
+      const state = createAskState(hearing([]), 0, TIMES);
+      let now = 0;
+      let seenAt = 0;
+      for (const { afterMs, takesMs, is } of looks) {
+        const sentAt = now + afterMs;
+        now = sentAt + takesMs;
+        const its = is === "lost" ? undefined : { ...hearing([]), isEarlier: is === "earlier" };
+        const verdict = heard(state, its, now, sentAt);
+        if (is === "earlier") expect(verdict).toBe("anew");
+        // Of what was said up to then nobody knows whether something was lost that came after.
+        if (now - seenAt > QUIET_MS) expect(verdict).not.toBe("done");
+        if (now - seenAt > QUIET_MS && is === "answered") expect(verdict).toBe("anew");
+        if (verdict !== "wait") return;
+        if (is === "answered") seenAt = sentAt;
+      }
+    }),
+  );
 });
 
 test("the report has each server once, and not the row that an accept leaves", () => {
@@ -106,7 +142,9 @@ test("nobody who is known to run is left out before the time is over", () => {
         );
       const state = createAskState(at(0), 0, ASK_TIMES);
       let now = 250;
-      while (heard(state, at(now), now)) now += 250;
+      let verdict = heard(state, at(now), now);
+      for (; verdict === "wait"; verdict = heard(state, at(now), now)) now += 250;
+      expect(verdict).toBe("done");
       expect(now).toBeGreaterThanOrEqual(ASK_TIMES.leastMs);
       expect(now).toBeLessThanOrEqual(ASK_TIMES.longestMs);
       const end = at(now);

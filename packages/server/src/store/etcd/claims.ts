@@ -17,7 +17,7 @@ import { fieldsOf, nodeFrom } from "./session/rows.ts";
  * What servers claim before an accept (ClaimStore of core). A lease ends an ask that nobody withdraws, and takes what was said
  * along, so no clock takes part in it.
  *
- * INVARIANT: whoever claims writes the key of the ask again, over the value that it has. An accept reads that key, then what was
+ * INVARIANT: whoever claims writes the key of the ask again, over the value that it has, which only a look changes. An accept reads that key, then what was
  * said, and begins by a transaction that removes the key as it was read. So it has all that were answered `heard`, and none
  * comes in between.
  */
@@ -49,21 +49,35 @@ export async function askForClaims(
     if (standing !== undefined) return false;
     const ttl = String(Math.ceil(forMs / 1_000));
     const { id: lease } = await etcd.ask(session.deadlineMs, (ask) => ask("leaseGrant", { ttl }));
-    const put = { put: { key, value: jsonOf({ nonce, lease }), lease } };
+    const put = { put: { key, value: jsonOf({ nonce, lease, looks: 0 }), lease } };
     return write(session, [{ key, modRevision: "0" }], [...removalOfClaims(keys), put]);
   });
   if (!isAsked) return { outcome: "busy", forMs };
-  return { outcome: "asked", hearing: await hearClaims(etcd, nonce) };
+  return { outcome: "asked", hearing: await hearClaims(etcd, nonce, { number: 0, answered: 0 }) };
 }
 
-export async function hearClaims(etcd: Etcd, nonce: string): Promise<Hearing> {
+export async function hearClaims(
+  etcd: Etcd,
+  ...[nonce, { number, answered }]: CallArgs["hearClaims"]
+): Promise<Hearing> {
   const { keys } = etcd;
   return etcd.run(async (session) => {
     const ranges = [{ key: keys.one("ask") }, keys.claimants(), keys.nodes()];
     const [[ask] = [], claimants = [], nodes = []] = await session.read(ranges, ALLOWED);
-    const isStanding = standingAsk(ask)?.nonce === nonce;
+    const standing = standingAsk(ask);
+    const isAsked = ask !== undefined && standing?.nonce === nonce;
+    const isEarlier = isAsked && standing.looks < answered;
+    const isStanding = isAsked && !isEarlier;
+    if (isStanding && number > standing.looks) {
+      const { key, value } = ask;
+      const { lease } = standing;
+      const put = { put: { key, value: jsonOf({ nonce, lease, looks: number }), lease } };
+      if (!(await write(session, [{ key, value }], [put])))
+        throw storeUnavailable("the ask was ended or looked at meanwhile");
+    }
     return {
       isStanding,
+      isEarlier,
       nodes: nodes.map(({ value }) => nodeFrom(value)),
       claimants: isStanding ? claimantsFrom(claimants) : [],
     };
@@ -111,7 +125,8 @@ export async function claim(
         { put: { key: its, value: said, lease } },
       ],
     );
-    return isHeard ? "heard" : "not-asked";
+    // It was ended, which the next try finds, or the accept looked at it.
+    return isHeard ? "heard" : "busy";
   });
 }
 
@@ -137,9 +152,10 @@ function removalOfClaims(keys: Keys): readonly Op[] {
 /** The nonce of the ask that stands. */
 export function standingAsk(
   kv: KeyValue | undefined,
-): { readonly nonce: string; readonly lease: string } | undefined {
-  const { nonce, lease } = kv === undefined ? {} : fieldsOf(kv.value);
-  return nonce === undefined || lease === undefined ? undefined : { nonce, lease };
+): { readonly nonce: string; readonly lease: string; readonly looks: number } | undefined {
+  const { nonce, lease, looks = "0" } = kv === undefined ? {} : fieldsOf(kv.value);
+  if (nonce === undefined || lease === undefined) return undefined;
+  return { nonce, lease, looks: Number(looks) };
 }
 
 /** What an accept takes. */
@@ -154,12 +170,12 @@ export interface Said {
 export const NOTHING_SAID: Said = { claims: new Map(), claimants: [], compare: [] };
 
 /** Everything that was said for an ask, which is kept from ending for as long as it may last in all. */
-export async function readClaims(session: Session, { nonce }: AskedClaims): Promise<Said> {
+export async function readClaims(session: Session, { nonce, look }: AskedClaims): Promise<Said> {
   const { etcd, keys, deadlineMs } = session;
   const ranges = [{ key: keys.one("ask") }, keys.claimants()];
   const [[ask] = [], claimants = []] = await session.read(ranges, ALLOWED);
   const standing = standingAsk(ask);
-  if (ask === undefined || standing?.nonce !== nonce) {
+  if (ask === undefined || standing?.nonce !== nonce || standing.looks < look) {
     throw storeUnavailable("the claims that were asked for are gone");
   }
   const { lease: id } = standing;

@@ -38,7 +38,8 @@ export function spreadClaims(
       }
       return { outcome: "asked", hearing: mergedHearings(hearings) };
     },
-    hearClaims: async (nonce) => mergedHearings(await inAll((store) => store.hearClaims(nonce))),
+    hearClaims: async (nonce, look) =>
+      mergedHearings(await inAll((store) => store.hearClaims(nonce, look))),
     claim: async ({ claims, ...said }) => {
       const places = Map.groupBy(claims, ({ tag }) => locator.placeOf(tag));
       const answers = await inAll((store, name) =>
@@ -75,6 +76,7 @@ function mergedHearings(hearings: readonly Hearing[]): Hearing {
   }
   return {
     isStanding: hearings.every(({ isStanding }) => isStanding),
+    isEarlier: hearings.some(({ isEarlier }) => isEarlier),
     nodes: [...nodes.values()],
     claimants: mergedClaimants(hearings.map(({ claimants }) => claimants)),
   };

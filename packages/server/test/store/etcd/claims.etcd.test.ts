@@ -44,7 +44,7 @@ function claimOf(tag: string, last: bigint): Claim {
 }
 
 async function take(store: Store, nonce: string) {
-  return store.accept(0n, undefined, undefined, undefined, { nonce, isTrusted: false });
+  return store.accept(0n, undefined, undefined, undefined, { nonce, look: 0, isTrusted: false });
 }
 
 async function revisionOf({ gateway, config }: EtcdHarness, name: string): Promise<number> {

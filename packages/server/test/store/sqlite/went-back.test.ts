@@ -152,7 +152,7 @@ async function acceptedAsking({ server, another }: Scene, last: bigint): Promise
   const claims = [{ tag: "t", period: "", last }];
   const said = { nonce: "nonce", claimant, claims, page: 0, isLast: true };
   expect(await server.store.claim(said)).toBe("heard");
-  const asked = { nonce: "nonce", isTrusted: false };
+  const asked = { nonce: "nonce", look: 0, isTrusted: false };
   const accepted = await operator.accept(0n, undefined, undefined, undefined, asked);
   expect(accepted.claims).toMatchObject({ claimants: [{ id: "s", hasSpoken: true }], lost: 0 });
   return operator;

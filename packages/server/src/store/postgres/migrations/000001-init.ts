@@ -208,7 +208,8 @@ CREATE TABLE idmint.ask (
   singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
   nonce text NOT NULL,
   expires_at_ms bigint NOT NULL,
-  identity text NOT NULL
+  identity text NOT NULL,
+  looks integer NOT NULL DEFAULT 0
 );
 
 CREATE TABLE idmint.claimant (

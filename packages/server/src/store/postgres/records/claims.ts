@@ -41,7 +41,7 @@ const ASK = `WITH ${LOCAL}, asked AS (
   INSERT INTO idmint.ask AS a (nonce, expires_at_ms, identity)
   SELECT $1, ${NOW_MS} + $2::bigint, ${PRESENT_IDENTITY} FROM commit_level AS c WHERE c.level <> ''
   ON CONFLICT (singleton) DO UPDATE
-    SET nonce = excluded.nonce, expires_at_ms = excluded.expires_at_ms, identity = excluded.identity
+    SET nonce = excluded.nonce, expires_at_ms = excluded.expires_at_ms, identity = excluded.identity, looks = 0
     WHERE a.expires_at_ms <= ${NOW_MS} OR a.identity <> excluded.identity OR a.expires_at_ms > ${NOW_MS} + ${2 * ASK_MS}
   RETURNING nonce
 ), no_claimant AS (DELETE FROM idmint.claimant WHERE EXISTS (SELECT FROM asked)
@@ -53,15 +53,23 @@ const CLAIMANTS = `(SELECT coalesce(json_agg(json_build_object('id', c.id, 'inst
   'since_ms', c.since_ms, 'whole', c.whole, 'pages', c.pages, 'spoken', c.spoken) ORDER BY c.id), '[]')
   FROM idmint.claimant AS c WHERE c.nonce = $1)`;
 
-const HEAR = `SELECT EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE}) AS is_standing, ${CLAIMANTS} AS claimants,
+// The nonce, the number of the look, and that of the last one that was answered.
+const HEAR = `WITH ${LOCAL}, looked AS (
+  UPDATE idmint.ask AS a SET looks = greatest(a.looks, $2::integer) FROM commit_level AS c
+  WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks >= $3::integer AND c.level <> '' RETURNING a.nonce
+)
+SELECT EXISTS (SELECT FROM looked) AS is_standing, ${CLAIMANTS} AS claimants,
+  EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks < $3::integer) AS is_earlier,
   (SELECT coalesce(json_agg(json_build_object('id', n.id, 'instance', n.instance, 'address', n.address,
     'renewals', n.renewals::text)), '[]') FROM idmint.node AS n) AS nodes`;
 
+// A look, which moves no key of the ask, waits for nobody who claims, nor do they for it.
 // The nonce, the claimant's id, instance, address, since when, whether it is whole, page, whether it is the last, then tags, periods
 // and last ids in the order of their keys, so that two who claim do not wait for each other in a ring.
 const CLAIM = `WITH ${LOCAL}, standing AS MATERIALIZED (
   SELECT a.nonce FROM idmint.store AS s CROSS JOIN idmint.ask AS a CROSS JOIN commit_level AS c
-  WHERE a.nonce = $1 AND ${STANDS_HERE} AND c.level <> '' FOR SHARE OF s, a SKIP LOCKED
+  WHERE a.nonce = $1 AND ${STANDS_HERE} AND c.level <> ''
+  FOR SHARE OF s SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED
 ), said AS (
   INSERT INTO idmint.claim AS k (nonce, tag, period, last)
   SELECT a.nonce, w.tag, w.period, w.last FROM standing AS a
@@ -98,6 +106,7 @@ interface ClaimantRow {
 
 interface HearingRow {
   readonly is_standing: boolean;
+  readonly is_earlier: boolean;
   readonly claimants: readonly ClaimantRow[];
   readonly nodes: readonly {
     readonly id: string;
@@ -129,14 +138,19 @@ export async function askForClaims(
   if (row?.is_asked !== true) {
     return { outcome: "busy", forMs: Math.max(1, Number(row?.for_ms ?? 1)) };
   }
-  return { outcome: "asked", hearing: await hearClaims(connections, nonce) };
+  const hearing = await hearClaims(connections, nonce, { number: 0, answered: 0 });
+  return { outcome: "asked", hearing };
 }
 
-export async function hearClaims(connections: Connections, nonce: string): Promise<Hearing> {
-  const row = await one<HearingRow>(connections, HEAR, [nonce]);
+export async function hearClaims(
+  connections: Connections,
+  ...[nonce, { number, answered }]: CallArgs["hearClaims"]
+): Promise<Hearing> {
+  const row = await one<HearingRow>(connections, HEAR, [nonce, number, answered]);
   if (row === undefined) throw storeUnavailable("what servers claim was not answered");
   return {
     isStanding: row.is_standing,
+    isEarlier: row.is_earlier,
     claimants: row.claimants.map(claimantFromRow),
     nodes: row.nodes.map(({ renewals, ...node }) => ({ ...node, renewals: BigInt(renewals) })),
   };
@@ -170,7 +184,7 @@ export async function withdrawAsk(connections: Connections, nonce: string): Prom
   await one(connections, WITHDRAW, [nonce]);
 }
 
-const TAKE = `SELECT ${NOW_MS} AS store_now, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE}) AS is_standing,
+const TAKE = `SELECT ${NOW_MS} AS store_now, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks >= $2::integer) AS is_standing,
   ${CLAIMANTS} AS claimants, k.tag, k.claims, ${TAG_COLUMNS.map((column) => `t.${column}`).join(", ")}
 FROM idmint.store AS s LEFT JOIN (
   SELECT c.tag, json_agg(json_build_object('tag', c.tag, 'period', c.period, 'last', c.last::text)) AS claims
@@ -212,9 +226,9 @@ export const NOTHING_TAKEN: Taken = { changed: [[], [], []] };
  */
 export async function takeClaims(
   session: Session,
-  { nonce, isTrusted }: AskedClaims,
+  { nonce, look, isTrusted }: AskedClaims,
 ): Promise<Taken> {
-  const rows = await session.query<TakenRow>({ text: TAKE, values: [nonce] });
+  const rows = await session.query<TakenRow>({ text: TAKE, values: [nonce, look] });
   const [first] = rows;
   if (first?.is_standing !== true)
     throw storeUnavailable("the claims that were asked for are gone");

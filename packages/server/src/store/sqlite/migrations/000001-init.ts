@@ -119,7 +119,8 @@ CREATE TABLE node (
 CREATE TABLE ask (
   singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
   nonce TEXT NOT NULL,
-  expires_at_ms INTEGER NOT NULL
+  expires_at_ms INTEGER NOT NULL,
+  looks INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE claimant (

@@ -20,7 +20,8 @@ import type { Database } from "../file/database.ts";
 import { addTag, readTag } from "../tags.ts";
 
 const STANDING = "SELECT nonce, expires_at_ms FROM ask WHERE expires_at_ms > ?";
-const IS_ASKED = "SELECT 1 FROM ask WHERE nonce = ?";
+const LOOKS = "SELECT looks FROM ask WHERE nonce = ?";
+const LOOK = "UPDATE ask SET looks = max(looks, ?2) WHERE nonce = ?1 AND looks >= ?3";
 const ASK = "INSERT INTO ask (singleton, nonce, expires_at_ms) VALUES (1, ?, ?)";
 const NODES = "SELECT id, instance, address, renewals FROM node";
 const CLAIMANTS =
@@ -76,18 +77,27 @@ export function askForClaims(
     if (leftMs > 0 && leftMs <= 2 * ASK_MS) return { outcome: "busy", forMs: leftMs };
     endAsks(transaction);
     transaction.run(ASK, nonce, nowMs + forMs);
-    return { outcome: "asked", hearing: hearingOf(transaction, nonce) };
+    return { outcome: "asked", hearing: hearingOf(transaction, nonce, 0) };
   });
 }
 
-export function hearClaims(database: Database, deadlineMs: number, nonce: string): Hearing {
-  return database.read(deadlineMs, (transaction) => hearingOf(transaction, nonce));
+export function hearClaims(
+  database: Database,
+  deadlineMs: number,
+  ...[nonce, { number, answered }]: CallArgs["hearClaims"]
+): Hearing {
+  return write(database, deadlineMs, (transaction) => {
+    transaction.run(LOOK, nonce, number, answered);
+    return hearingOf(transaction, nonce, answered);
+  });
 }
 
-function hearingOf(transaction: Transaction, nonce: string): Hearing {
-  const isStanding = isAsked(transaction, nonce);
+function hearingOf(transaction: Transaction, nonce: string, answered: number): Hearing {
+  const looks = looksOf(transaction, nonce);
+  const isStanding = looks !== undefined && looks >= answered;
   return {
     isStanding,
+    isEarlier: looks !== undefined && looks < answered,
     nodes: transaction.all(NODES).map((row) => ({
       id: String(row["id"]),
       instance: String(row["instance"]),
@@ -134,10 +144,10 @@ export function withdrawAsk(database: Database, deadlineMs: number, nonce: strin
  */
 export function takeClaims(
   transaction: Transaction,
-  { nonce, isTrusted }: AskedClaims,
+  { nonce, look, isTrusted }: AskedClaims,
   nowMs: number,
 ): TakenClaims {
-  if (!isAsked(transaction, nonce)) {
+  if ((looksOf(transaction, nonce) ?? -1) < look) {
     throw storeUnavailable("the claims that were asked for are gone");
   }
   const tally = new ClaimTally();
@@ -164,7 +174,13 @@ export function endAsks(transaction: Transaction): void {
 }
 
 function isAsked(transaction: Transaction, nonce: string): boolean {
-  return transaction.get(IS_ASKED, nonce) !== undefined;
+  return looksOf(transaction, nonce) !== undefined;
+}
+
+/** Undefined: no such ask stands. */
+function looksOf(transaction: Transaction, nonce: string): number | undefined {
+  const looks = transaction.get(LOOKS, nonce)?.["looks"];
+  return looks === undefined ? undefined : Number(looks);
 }
 
 function claimantsOf(transaction: Transaction): readonly HeardClaimant[] {

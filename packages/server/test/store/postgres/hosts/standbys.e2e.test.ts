@@ -185,7 +185,7 @@ test("what servers said before a fail-over is not taken for what they say after 
   await server.poll();
   const ask = (nonce: string) => server.store.askForClaims(nonce, 60_000);
   const take = (nonce: string) =>
-    server.store.accept(0n, undefined, undefined, undefined, { nonce, isTrusted: false });
+    server.store.accept(0n, undefined, undefined, undefined, { nonce, look: 0, isTrusted: false });
   expect(await ask("one")).toMatchObject({ outcome: "asked" });
   await pair.caughtUp();
   // The standby has the ask, and nothing of what follows.
