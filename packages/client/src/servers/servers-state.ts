@@ -52,6 +52,13 @@ interface Server {
   readonly isDraining: boolean;
 }
 
+interface News {
+  readonly from: string;
+  readonly dueAtMs: number;
+  /** Somebody told a name that the last list lacks. Names are not in its version, so the same version is no reason not to fetch it. */
+  readonly isOfName: boolean;
+}
+
 export interface ServersState {
   readonly seeds: readonly string[];
   /** Servers of the last list that counted, seeds among them. */
@@ -65,7 +72,7 @@ export interface ServersState {
   /** When the last list was taken up. */
   readonly changedAtMs: number;
   /** The newer list that was heard of: who has it, and from when on it is fetched. */
-  readonly news: { readonly from: string; readonly dueAtMs: number } | undefined;
+  readonly news: News | undefined;
   readonly isFetching: boolean;
   /** Fetches that failed in a row. */
   readonly failures: number;
@@ -102,10 +109,11 @@ export function versionTold(
 ): ServersState {
   if (version === 0) return state;
   if (version === state.version) {
-    return state.news?.from === from ? { ...state, news: undefined } : state;
+    const { news } = state;
+    return news?.from === from && !news.isOfName ? { ...state, news: undefined } : state;
   }
   if (state.stale.get(from) === version) return state;
-  return wantList(state, { from, nowMs, jitter });
+  return heardOfList(state, { from, nowMs, jitter }, false);
 }
 
 interface Told {
@@ -116,16 +124,26 @@ interface Told {
   readonly jitter: number;
 }
 
-/** The list is to be fetched, since something shows that it is old. The first one is fetched at once. */
-export function wantList(
+/** Somebody told a name that the last list lacks: a newer one is asked of `from`. */
+export function wantList(state: ServersState, of: Omit<Told, "version">): ServersState {
+  return heardOfList(state, of, true);
+}
+
+/** The first list is fetched at once. */
+function heardOfList(
   state: ServersState,
   { from, nowMs, jitter }: Omit<Told, "version">,
+  isOfName: boolean,
 ): ServersState {
-  if (state.news !== undefined || state.isFetching) return state;
+  const { news } = state;
+  if (news !== undefined) {
+    return isOfName && !news.isOfName ? { ...state, news: { ...news, isOfName } } : state;
+  }
+  if (state.isFetching) return state;
   const isFirst = state.version === 0 && state.failures === 0;
   const afterMs = Math.min(FETCH_AGAIN_MS, FETCH_AFTER_MS * 2 ** Math.min(16, state.failures));
   const dueAtMs = isFirst ? nowMs : nowMs + (afterMs / 2) * (1 + jitter);
-  return { ...state, news: { from, dueAtMs } };
+  return { ...state, news: { from, dueAtMs, isOfName } };
 }
 
 /** Whom to ask for its list now; undefined: nobody. */

@@ -228,6 +228,22 @@ test("an address that somebody else has now is found out by its first answer, wh
   for (const id of stage.taken) expect(stage.foreign.has(id)).toBe(false);
 });
 
+test("a fleet that was renewed whole while a client slept is learned anew from the seed", async () => {
+  const far = server("far:1", { zone: "b" });
+  const stage = new Stage([server("near:1"), far]);
+  await stage.settleDown();
+  const renewed = [
+    server("near:1", { nodeId: "n2" }),
+    server("far:1", { nodeId: "f2", zone: "b" }),
+  ];
+  stage.servers = renewed;
+  for (const { address, nodeId } of renewed) stage.nodeIdAt.set(address, nodeId);
+  stage.world.time.advance(86_400_000);
+  const asked = await stage.load("t", 20, 1_000);
+  expect(asked).toContain("seed:1");
+  expect(asked.at(-1)).toBe("near:1");
+});
+
 test("what such a server refuses does not count either", async () => {
   const stage = new Stage([server("near:1"), server("far:1", { zone: "b" })]);
   await stage.settleDown();

@@ -14,6 +14,7 @@ import {
   serverLeft,
   type ServersState,
   versionTold,
+  wantList,
 } from "../../src/servers/servers-state.ts";
 
 const CHOOSER = { zone: "a", clientId: "c" };
@@ -227,6 +228,17 @@ test("a newer list is fetched after half of the time to all of it, from who told
   expect(versionTold(state, { ...told, version: 0, jitter: 0 })).toBe(state);
   const news = versionTold(state, { ...told, jitter: 0 });
   expect(versionTold(news, { ...told, version: 7, jitter: 0 }).news).toBeUndefined();
+});
+
+test("a list with a name that is not known is fetched though its version is the same", () => {
+  const told = { from: "seed:1", nowMs: 100, jitter: 0 };
+  const state = listed(SEEDED, [server("a:1")]);
+  for (const version of [7, 9]) {
+    // What was heard of a newer version before is of the name too from then on.
+    const next = wantList(versionTold(state, { ...told, version }), told);
+    expect(versionTold(next, { ...told, version: 7 })).toBe(next);
+    expect(fetchDue(next, 2_600)).toBe("seed:1");
+  }
 });
 
 test("the first list is fetched at once, and one that cannot be had ever more seldom", () => {
