@@ -205,6 +205,12 @@ group commit: the answer of any round trip serves the batch in flight
 group commit: ids of an older epoch are answered
 - if (ids.epoch < state.epoch) {
 + if (ids.epoch < 0n) {
+## client/test/servers/servers.model.test.ts
+# client/src/servers/servers-state.ts
+sdk: a list counts that names a server of this store, whoever answers it
+- const isTrusted = isOfStore(state, by.from, list.nodeId);
++ const isTrusted =
++   state.seeds.includes(by.from) || list.servers.some(({ nodeId }) => state.nodeIds.has(nodeId));
 `);
 
 /** Core, the SDK, and of the server all that stands above its stores and behind its doors. */

@@ -276,8 +276,8 @@ export class Fleet {
   }
 
   /**
-   * For a while, an address leads programs that learned it to a server of another store. It has the same tags, and no row of these
-   * servers: a copy that was made a moment ago has, and guarantees.md excludes it.
+   * For a while, an address leads programs that learned it to a server of another store. That one is a copy which was made a
+   * moment ago: it has the same tags, and the rows of these servers.
    */
   misleadTo(target: number): () => void {
     const address = addressOf(target % this.plan.servers);
@@ -289,7 +289,7 @@ export class Fleet {
       world,
       address,
       rpc,
-      snapshot: { ...site.database.snapshot(), nodes: new Map() },
+      snapshot: site.database.snapshot(),
       settings: this.#settings,
       emit: (event) => this.#hear(world, event),
       misleads: (caller) =>

@@ -294,7 +294,8 @@ export class GrpcTransport implements Transport {
       const answer = await this.#send<ListNodesResponse>(timeoutMs, (options, done) =>
         this.#of(endpoint).nodes.listNodes(request, this.#metadata(endpoint), options, done),
       );
-      return { version: answer.nodesVersion, servers: answer.nodes.map(listedServer) };
+      const { nodeId, nodesVersion: version, nodes } = answer;
+      return { nodeId, version, servers: nodes.map(listedServer) };
     } catch {
       return undefined;
     }

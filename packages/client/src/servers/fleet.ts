@@ -17,6 +17,7 @@ import {
   fetchFailed,
   initialServers,
   isLearned,
+  isOfStore,
   learnedOf,
   listFetched,
   MOVE_MS,
@@ -154,7 +155,7 @@ export class Fleet {
 
   /** Whether an answer may be used that tells this name of the server that sent it. */
   isOfStore(endpoint: string, nodeId: string): boolean {
-    return !this.isLearned(endpoint) || this.#servers.nodeIds.has(nodeId);
+    return isOfStore(this.#servers, endpoint, nodeId);
   }
 
   /** Asks for the name of the server at a learned address: whether it is one of this store. Undefined: nobody answers. */
@@ -164,9 +165,10 @@ export class Fleet {
     const timeoutMs = Math.min(PROBE_TIMEOUT_MS, this.#rpcDeadlineMs);
     const found = await this.#ports.transport.identify(endpoint, timeoutMs);
     if (found === undefined) return undefined;
-    const isOfStore = this.#servers.nodeIds.has(found.nodeId);
-    if (!isOfStore) this.#wantList();
-    return { isOfStore, isServing: found.isServing };
+    return {
+      isOfStore: this.isOfStore(endpoint, found.nodeId),
+      isServing: found.isServing,
+    };
   }
 
   /** It answered, and told the version of its list. */
@@ -253,7 +255,9 @@ export class Fleet {
 
   async #proves(endpoint: string): Promise<boolean | undefined> {
     const found = await this.identify(endpoint);
-    return found === undefined ? undefined : found.isOfStore && found.isServing;
+    if (found === undefined) return undefined;
+    if (!found.isOfStore) this.#wantList();
+    return found.isOfStore && found.isServing;
   }
 
   /** Somebody answers whom the list does not name: it may be old. */
@@ -280,7 +284,10 @@ export class Fleet {
     }
     const { listed } = this.#servers;
     const by = { from, nowMs: clock.now(), zone: this.#zone, clientId: this.#clientId };
+    const isForeign = !this.isOfStore(from, list.nodeId);
     this.#servers = listFetched(this.#servers, list, by, isListedAddress);
+    // Somebody else is asked next.
+    if (isForeign) this.foreign(from);
     if (this.#servers.listed === listed) return;
     this.#takeUp();
     const servers = [...this.#servers.listed.values()];

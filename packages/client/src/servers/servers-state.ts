@@ -9,8 +9,9 @@ import { rendezvousOrder, unit } from "./rendezvous.ts";
  * 1. Seeds, the addresses that the client was made with, always stay.
  * 2. A list never takes away the last way: one without a usable address changes nothing, and servers that a newer list lacks
  *    stay, behind all others, until they fail.
- * 3. A list counts only if a seed answered it, or if it names a server that is known already. A server of another store
- *    cannot name one: the names of its servers are random.
+ * 3. A list counts only if a seed answered it, or a server that an earlier list which counted names. Names of servers are
+ *    random, so no server of another store has such a name. What its list names shows nothing: a copy of this store has the
+ *    rows of these servers.
  * 4. At most `MAX_LEARNED` addresses and `MAX_NODE_IDS` names are remembered besides the seeds.
  */
 
@@ -40,6 +41,8 @@ export interface ListedServer {
 }
 
 export interface ServerList {
+  /** The name of the server that answered it. */
+  readonly nodeId: string;
   readonly version: number;
   readonly servers: readonly ListedServer[];
 }
@@ -169,8 +172,7 @@ export function listFetched(
 ): ServersState {
   const state = { ...before, isFetching: false, failures: 0 };
   // Invariant 3.
-  const isTrusted =
-    state.seeds.includes(by.from) || list.servers.some(({ nodeId }) => state.nodeIds.has(nodeId));
+  const isTrusted = isOfStore(state, by.from, list.nodeId);
   const isKnown = (address: string): boolean => state.listed.has(address);
   const all = isTrusted
     ? serversOf(list.servers, { isUsable, isKnown })
@@ -203,6 +205,11 @@ export function serverLeft(state: ServersState, address: string): ServersState {
 
 export function isLearned(state: ServersState, address: string): boolean {
   return !state.seeds.includes(address);
+}
+
+/** Whether what came from `address` counts, if its sender tells this name. */
+export function isOfStore(state: ServersState, address: string, nodeId: string): boolean {
+  return !isLearned(state, address) || state.nodeIds.has(nodeId);
 }
 
 /** Learned addresses that may be used. */

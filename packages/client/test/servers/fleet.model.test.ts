@@ -68,6 +68,8 @@ class Run {
   #missing = 6;
   #starts = 0;
   readonly #standing = new Map<string, Standing>();
+  /** The last name of each store's server at each address. */
+  readonly #named = new Map<string, string>();
 
   constructor() {
     for (const address of [SEED, ...LEARNED]) this.stand(address, "ours");
@@ -76,6 +78,7 @@ class Run {
   stand(address: string, who: "ours" | "theirs" | "away"): void {
     const standing = who === "away" ? undefined : { store: who, start: this.#starts++ };
     this.#standing.set(address, standing);
+    if (standing !== undefined) this.#named.set(`${who} ${address}`, this.#nameAt(address)!);
   }
 
   list(weights: readonly number[], missing: number): void {
@@ -120,7 +123,13 @@ class Run {
       const { endpoint, answer } = listing.splice(at, 1)[0]!;
       const who = this.#standing.get(endpoint);
       answer(
-        who === undefined ? undefined : { version: this.#version, servers: this.#listOf(who) },
+        who === undefined
+          ? undefined
+          : {
+              nodeId: this.#nameAt(endpoint)!,
+              version: this.#version,
+              servers: this.#listOf(who),
+            },
       );
     } else {
       const { endpoint, answer } = probes.splice(at, 1)[0]!;
@@ -134,20 +143,20 @@ class Run {
     return who === undefined ? undefined : `${who.store} ${address} ${who.start}`;
   }
 
-  /** Somebody else's servers stand at the same addresses, as their list says. */
+  /** Somebody else's store is a copy of ours: it has the rows of our servers too. */
   #listOf(who: NonNullable<Standing>): readonly ListedServer[] {
-    return LEARNED.filter((_, at) => at !== this.#missing).map((address, at) => ({
-      nodeId:
-        this.#standing.get(address)?.store === who.store
-          ? this.#nameAt(address)!
-          : `${who.store} ${address} before`,
-      address,
-      zone: address.startsWith("n") ? "a" : "b",
-      weight: this.#weights[at]!,
-      isDraining: false,
-      isAlive: true,
-      heardAtMs: 0,
-    }));
+    const listed = LEARNED.filter((_, at) => at !== this.#missing);
+    const rowsOf = (store: "ours" | "theirs"): readonly ListedServer[] =>
+      listed.map((address, at) => ({
+        nodeId: this.#named.get(`${store} ${address}`) ?? `${store} ${address} before`,
+        address,
+        zone: address.startsWith("n") ? "a" : "b",
+        weight: this.#weights[at]!,
+        isDraining: false,
+        isAlive: true,
+        heardAtMs: 0,
+      }));
+    return who.store === "ours" ? rowsOf("ours") : [...rowsOf("ours"), ...rowsOf("theirs")];
   }
 
   #mint(call: (typeof this.world.transport.pending)[number], refuses: boolean): void {

@@ -39,6 +39,9 @@ class Stage {
   readonly proved: string[] = [];
   order: Order = Order.UNORDERED;
   lists = 0;
+  readonly listedBy: string[] = [];
+  /** What is listed at an address; by default `servers`. */
+  readonly listAt = new Map<string, readonly ListedServer[]>();
   /** First ids of what callers got, and of what somebody else than the listed server answered. */
   readonly taken = new Set<bigint>();
   readonly foreign = new Set<bigint>();
@@ -64,9 +67,12 @@ class Stage {
         const isGone = this.isAway.has(endpoint) || this.isSilent.has(endpoint);
         answer(isGone ? undefined : identity);
       }
-      for (const { answer } of listing.splice(0)) {
+      for (const { endpoint, answer } of listing.splice(0)) {
         this.lists++;
-        answer({ version: this.version, servers: this.servers });
+        this.listedBy.push(endpoint);
+        const nodeId = this.#nodeIdOf(endpoint);
+        const servers = this.listAt.get(endpoint) ?? this.servers;
+        answer({ nodeId, version: this.version, servers });
       }
       for (const { endpoint, answer } of probes.splice(0)) {
         answer(this.isAway.has(endpoint) ? undefined : true);
@@ -226,6 +232,43 @@ test("an address that somebody else has now is found out by its first answer, wh
   );
   expect(stage.foreign.size).toBe(1);
   for (const id of stage.taken) expect(stage.foreign.has(id)).toBe(false);
+});
+
+test("what a server of a copy of the store lists is not believed, though it names the servers of the original", async () => {
+  const near = server("near:1");
+  const far = server("far:1", { zone: "b" });
+  const stage = new Stage([near, far]);
+  await stage.settleDown();
+  // A newer list, of which the server tells that is asked: it is asked for it 4 s later.
+  stage.version = 2;
+  expect(await stage.load("t")).toEqual(["near:1"]);
+  const copy = "a server of a copy";
+  stage.nodeIdAt.set("near:1", copy);
+  stage.listAt.set("near:1", [near, far, server("near:1", { nodeId: copy })]);
+  stage.world.time.advance(4_000);
+  const asked = await stage.load("t", 20, 1_000);
+  expect(stage.listedBy).toContain("near:1");
+  for (const id of stage.taken) expect(stage.foreign.has(id)).toBe(false);
+  expect(asked.at(-1)).toBe("far:1");
+  // The list is asked for elsewhere then, and near:1 is used again once it is itself.
+  expect(stage.listedBy.at(-1)).toBe("seed:1");
+  stage.nodeIdAt.clear();
+  stage.listAt.clear();
+  await stage.settleDown();
+  expect((await stage.load("t")).at(-1)).toBe("near:1");
+});
+
+test("with the seed away, the name of a server that was started again comes from another server's list", async () => {
+  const far = server("far:1", { zone: "b" });
+  const stage = new Stage([server("near:1"), far]);
+  await stage.settleDown();
+  stage.isAway.add("seed:1");
+  await stage.load("t", 5, 1_000);
+  const restarted = "node near:1, started again";
+  stage.nodeIdAt.set("near:1", restarted);
+  stage.servers = [server("near:1", { nodeId: restarted }), far];
+  const asked = await stage.load("t", 20, 1_000);
+  expect(asked.at(-1)).toBe("near:1");
 });
 
 test("a fleet that was renewed whole while a client slept is learned anew from the seed", async () => {

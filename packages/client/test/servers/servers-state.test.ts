@@ -36,10 +36,10 @@ function server(address: string, more: Partial<ListedServer> = {}): ListedServer
 function listed(
   state: ServersState,
   servers: readonly ListedServer[],
-  { version = 7, from = "seed:1", nowMs = 0, chooser = CHOOSER } = {},
+  { version = 7, from = "seed:1", nodeId = "", nowMs = 0, chooser = CHOOSER } = {},
 ): ServersState {
   const by = { from, nowMs, ...chooser };
-  return listFetched(fetchBegan(state), { version, servers }, by, isListedAddress);
+  return listFetched(fetchBegan(state), { nodeId, version, servers }, by, isListedAddress);
 }
 
 const SEEDED = initialServers(["seed:1"]);
@@ -179,13 +179,35 @@ test("the list of a server that is cut off from its store is not taken up", () =
   ).toBe(1);
 });
 
-test("a list counts from a seed, and from others only with a name that is known", () => {
+test("a list counts from a seed, and from others only if they tell a name that is known", () => {
   const state = listed(SEEDED, [server("a:1"), server("b:1")]);
-  const foreign = [server("x:1"), server("y:1")];
-  expect(listed(state, foreign, { from: "a:1" }).listed).toBe(state.listed);
-  expect(listed(SEEDED, foreign, { from: "a:1" }).listed.size).toBe(0);
-  expect(listed(state, [...foreign, server("b:1")], { from: "a:1" }).listed.size).toBe(3);
-  expect(listed(state, foreign).listed.size).toBe(2);
+  const newer = [server("a:1"), server("c:1")];
+  const seen = (nodeId: string, from = "a:1"): readonly string[] => [
+    ...listed(state, newer, { from, nodeId, version: 8 }).listed.keys(),
+  ];
+  expect(seen("node-a:1")).toEqual(["a:1", "c:1"]);
+  // Whoever is known answers wherever it is.
+  expect(seen("node-a:1", "b:1")).toEqual(["a:1", "c:1"]);
+  // Of another store: a copy of this one has the rows of these servers.
+  for (const nodeId of ["node-c:1", "somebody", ""]) {
+    expect(listed(state, newer, { from: "a:1", nodeId, version: 8 })).toEqual({
+      ...state,
+      stale: new Map([["a:1", 8]]),
+    });
+  }
+  expect(seen("", "seed:1")).toEqual(["a:1", "c:1"]);
+  expect(listed(SEEDED, newer, { from: "a:1", nodeId: "node-a:1" }).listed.size).toBe(0);
+});
+
+test("after a restart of all, the list of a seed makes the new names known", () => {
+  const renewed = [server("a:1", { nodeId: "a2" }), server("b:1", { nodeId: "b2" })];
+  let state = listed(SEEDED, [server("a:1"), server("b:1")]);
+  const from = { from: "b:1", nodeId: "b2" };
+  state = listed(state, [...renewed, server("c:1")], from);
+  expect(learnedOf(state)).toEqual(["a:1", "b:1"]);
+  state = listed(state, renewed);
+  state = listed(state, [...renewed, server("c:1")], from);
+  expect(learnedOf(state)).toEqual(["a:1", "b:1", "c:1"]);
 });
 
 test("a server that a newer list lacks is the last way, until it fails", () => {

@@ -21,8 +21,10 @@ const ADDRESSES = [...SEEDS, ...Array.from({ length: 90 }, (_, at) => `l${at}:1`
 
 /** Servers of this store have a name that begins with "ours", those of another one do not. */
 const address = fc.constantFrom(...ADDRESSES, "", "nonsense", "http://x:1");
+/** A few come again and again, so that lists name those of earlier ones. */
+const name = fc.oneof(fc.nat({ max: 9 }), fc.nat({ max: 3_000 })).map((at) => `ours-${at}`);
 const listedServer = fc.record({
-  nodeId: fc.nat({ max: 3_000 }).map((at) => `ours-${at}`),
+  nodeId: name,
   address,
   zone: fc.constantFrom("", "a", "b"),
   weight: fc.constantFrom(0, 0, 1, 100, 1_000),
@@ -31,19 +33,26 @@ const listedServer = fc.record({
   heardAtMs: fc.constantFrom(0, 20_000, 100_000),
 });
 const list = fc.record({
+  nodeId: name,
   version: fc.nat({ max: 5 }),
   servers: fc.array(listedServer, { maxLength: 120 }),
 });
-const foreignList = list.map(({ version, servers }) => ({
+/** Servers of a copy of this store have names of their own, and list those of the original too. */
+const foreignList = list.map(({ nodeId, version, servers }) => ({
+  nodeId: nodeId.replace("ours", "theirs"),
   version,
-  servers: servers.map((server) => ({
+  servers: servers.map((server, at) => ({
     ...server,
-    nodeId: server.nodeId.replace("ours", "theirs"),
+    nodeId: at % 2 === 0 ? server.nodeId : server.nodeId.replace("ours", "theirs"),
     address: server.address.replace("l", "x"),
   })),
 }));
 const step = fc.oneof(
-  fc.record({ type: fc.constant("list" as const), from: fc.constantFrom(...ADDRESSES), list }),
+  fc.record({
+    type: fc.constant("list" as const),
+    from: fc.oneof(fc.constantFrom(...SEEDS), fc.constantFrom(...ADDRESSES)),
+    list,
+  }),
   fc.record({
     type: fc.constant("foreign" as const),
     from: fc.constantFrom(...ADDRESSES.slice(2)),
@@ -80,7 +89,9 @@ test("whatever is listed, seeds stay, no list empties what is known, and nobody 
         } else {
           const by = { from: each.from, nowMs, zone: own, clientId: "c" };
           state = listFetched(fetchBegan(state), each.list, by, isListedAddress);
-          if (each.type === "foreign") expect(state.listed).toBe(before.listed);
+          const isKnown = SEEDS.includes(each.from) || before.nodeIds.has(each.list.nodeId);
+          if (!isKnown) expect(state.listed).toBe(before.listed);
+          if (each.type === "foreign") expect(isKnown).toBe(false);
           // Nobody is lost by a list, except where there are too many.
           const known = new Set(orderOf(state, own, "k").addresses);
           if (learnedOf(state).length < MAX_LEARNED)
@@ -109,7 +120,11 @@ test("an order has the own zone before all others, weight 0 behind all that weig
       (servers, own, key) => {
         const state = listFetched(
           fetchBegan(initialServers(SEEDS)),
-          { version: 1, servers: servers.map((each) => ({ ...each, heardAtMs: 0 })) },
+          {
+            nodeId: "ours-1",
+            version: 1,
+            servers: servers.map((each) => ({ ...each, heardAtMs: 0 })),
+          },
           { from: "s0:1", nowMs: 0, zone: own, clientId: "c" },
           isListedAddress,
         );

@@ -48,7 +48,7 @@ function send(response: ServerResponse, status: number, body: unknown): void {
 }
 
 const BUSY = { code: "unavailable", message: "the store is away" };
-const NODES = { nodes: [], nextPageToken: "", nodesVersion: 7 };
+const NODES = { nodes: [], nextPageToken: "", nodesVersion: 7, nodeId: "n" };
 
 async function refused(work: Promise<unknown>): Promise<ApiError> {
   try {

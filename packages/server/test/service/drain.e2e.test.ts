@@ -267,6 +267,18 @@ test("a server without its store stays as it is, is told of, and follows when it
   expect((await refusalOf(generateId(two, "orders"))).reason).toBe("DRAINING");
 });
 
+test("a list tells the name of the server that answers it, which all lists have", async () => {
+  const one = await startNamed("one");
+  const two = await startNamed("two", one);
+  await until(async () => (await list(one)).nodes.length === 2);
+  for (const it of [one, two]) {
+    const { nodeId, nodes } = await list(it);
+    expect(nodeId).toBe(it.server.node.status().nodeId);
+    expect(nodes.map((node) => node.nodeId)).toContain(nodeId);
+    expect((await list(one)).nodes.map((node) => node.nodeId)).toContain(nodeId);
+  }
+});
+
 test("weights are in every list, and answers tell that there is another one", async () => {
   const one = await startNamed("one");
   const two = await startNamed("two", one);

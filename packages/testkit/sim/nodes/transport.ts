@@ -145,7 +145,8 @@ export function simTransport({ authorization, ...ports }: SimTransportPorts): Tr
     listNodes: async (endpoint, timeoutMs) => {
       try {
         const request = { pageSize: MAX_LISTED, pageToken: "" };
-        const { nodes, nodesVersion } = await call(METHODS.nodes)(endpoint, request, timeoutMs);
+        const answer = await call(METHODS.nodes)(endpoint, request, timeoutMs);
+        const { nodeId, nodes, nodesVersion } = answer;
         const servers = nodes.map((node) => ({
           nodeId: node.nodeId,
           address: node.address,
@@ -155,7 +156,7 @@ export function simTransport({ authorization, ...ports }: SimTransportPorts): Tr
           isAlive: node.alive,
           heardAtMs: node.heardTime?.getTime() ?? 0,
         }));
-        return { version: nodesVersion, servers };
+        return { nodeId, version: nodesVersion, servers };
       } catch {
         return undefined;
       }

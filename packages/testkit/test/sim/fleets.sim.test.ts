@@ -16,6 +16,8 @@ const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 6;
 const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
 /** Most histories until a planted fault is noticed. */
 const MOST_SEEDS = 12;
+/** An SDK that believes what a copy of the store lists takes ids of it in a third of these. */
+const MOST_ASTRAY = 6;
 /** Most histories until each method was answered; some want what few histories have at the right moment. */
 const MOST_ASKING = 40;
 
@@ -91,6 +93,25 @@ test.each(Object.entries(PLANTED))("the checker notices: %s", async (_, planted)
     if (seen.some((what) => planted.noticed.test(what))) return;
   }
   expect.fail(`not noticed in ${MOST_SEEDS} histories; seen: ${seen.slice(0, 5).join("\n")}`);
+});
+
+/** Drains make programs ask for lists, and meanwhile each address that one has learned leads it to a copy of the store. */
+function astray(plan: Plan): Plan {
+  const times = [6_000, 16_000, 26_000];
+  const kind = "another store's server at an address";
+  return {
+    ...plan,
+    servers: 4,
+    faults: [0, 1, 2, 3].map((target) => ({ kind, target, atMs: 7_000, ms: 25_000, size: 0 })),
+    actions: times.map((atMs, target) => ({ act: "drain", target, atMs, ms: 5_000 })),
+  };
+}
+
+test("no program takes ids from a copy of the store, though it has the rows of the same servers", async () => {
+  for (let at = 1; at <= MOST_ASTRAY; at++) {
+    const { violations } = await runHistory(astray(planOf(`astray ${at}`)));
+    expect({ at, violations }).toEqual({ at, violations: [] });
+  }
 });
 
 test("what is excluded is what docs/guarantees.md says", () => {

@@ -82,7 +82,7 @@ export function nodeHandlers(
         need: NEEDS.known,
         call: (request) => {
           const { nodes, nextPageToken, nodesVersion } = node.list(request);
-          return { nodes: nodes.map(nodeOf), nextPageToken, nodesVersion };
+          return { nodes: nodes.map(nodeOf), nextPageToken, nodesVersion, nodeId: node.id };
         },
         whileDraining: true,
       },

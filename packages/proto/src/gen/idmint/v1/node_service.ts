@@ -444,6 +444,12 @@ export interface ListNodesResponse {
    * when the list changes. 0: this server has no list yet.
    */
   nodesVersion: number;
+  /**
+   * Random name of the server process that answers, as in its row. A caller that learned an address from a list uses a list
+   * from there only if an earlier one has this name: the address may lead to a server of a copy of the store by now, whose
+   * list names the servers of the original too.
+   */
+  nodeId: string;
 }
 
 /** A server on the store, as its row there says. */
@@ -1627,7 +1633,7 @@ export const ListNodesRequest: MessageFns<ListNodesRequest> = {
 };
 
 function createBaseListNodesResponse(): ListNodesResponse {
-  return { nodes: [], nextPageToken: "", nodesVersion: 0 };
+  return { nodes: [], nextPageToken: "", nodesVersion: 0, nodeId: "" };
 }
 
 export const ListNodesResponse: MessageFns<ListNodesResponse> = {
@@ -1640,6 +1646,9 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     }
     if (message.nodesVersion !== 0) {
       writer.uint32(29).fixed32(message.nodesVersion);
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(34).string(message.nodeId);
     }
     return writer;
   },
@@ -1681,6 +1690,14 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
             message.nodesVersion = reader.fixed32();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1706,6 +1723,11 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
         : isSet(object.nodes_version)
         ? globalThis.Number(object.nodes_version)
         : 0,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
     };
   },
 
@@ -1720,6 +1742,9 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     if (message.nodesVersion !== undefined) {
       obj.nodesVersion = Math.round(message.nodesVersion);
     }
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
     return obj;
   },
 
@@ -1731,6 +1756,7 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     message.nodes = object.nodes?.map((e) => Node.fromPartial(e)) || [];
     message.nextPageToken = object.nextPageToken ?? "";
     message.nodesVersion = object.nodesVersion ?? 0;
+    message.nodeId = object.nodeId ?? "";
     return message;
   },
 };
