@@ -175,6 +175,9 @@ a generation that the store gave out and nobody seeded is not heard of
 an idle SDK issues an id by the look of its ticker
 - state.stride > 1 ? state.stride : 0
 + state.stride
+sdk: what a burst left is issued until a ticker runs
+- return stride > 1 && 
++ return stride > 1_024 && 
 sdk: only a ticker notices that ids have expired
 - if (state.loads[0]?.expiresAt !== Infinity) {
 + if (state.loads.length > 2) {

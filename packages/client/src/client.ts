@@ -144,7 +144,7 @@ export class BufferedIdClient implements IdClient {
       deadlineMs,
       maxAgeMs,
       buffer: { min, max, holdForMs, prefetchShare, maxWaiters },
-      ports: { clock, timers, random, onEvent: emit },
+      ports: { clock, timers, quietTimers, random, onEvent: emit },
       quietTimers,
       textMakers,
       wallClock,

@@ -33,6 +33,7 @@ export {
 } from "./limits.ts";
 export type { Clock, Random, Timers } from "./ports.ts";
 export { backoffMs } from "./segment/backoff.ts";
+export { BurstEnd, CALM_STRIDE, strideAfter } from "./segment/burst.ts";
 export type {
   BufferOptions,
   BufferPorts,

@@ -21,8 +21,8 @@ const PRESSED_MS = [1, 60, 250, 700, 1_500] as const;
 const PRESSED_DEADLINE_MS = 300;
 /** For so long programs ask for nothing, if the change does not come. */
 const HUSHED_MS = 25_000;
-/** For so long what a burst left may be issued without a look at the clock: until the ticker of the SDK has run. */
-const BURST_MS = 1_010;
+/** For so long what a burst left may be issued without a look at the clock: until a timer of 1 ms has run, late as timers are here. */
+const BURST_MS = 3;
 /** How much later than its deadline a call may end, when its process was not stopped meanwhile. */
 const LATE_MS = 250;
 

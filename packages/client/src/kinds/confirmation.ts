@@ -1,4 +1,12 @@
-import { type Clock, IdmintError, MAX_TEXT_AGE_MS, type Reason } from "@idmint/core";
+import {
+  BurstEnd,
+  CALM_STRIDE,
+  type Clock,
+  IdmintError,
+  MAX_TEXT_AGE_MS,
+  type Reason,
+  strideAfter,
+} from "@idmint/core";
 import type { TagContext } from "../tag-context.ts";
 import { type IdSourceRequest, type KindFacts, kindFactsOf } from "./id-source.ts";
 
@@ -16,15 +24,15 @@ const SPEAKS_OF_TAG: ReadonlySet<Reason> = new Set([
   "UNAUTHENTICATED",
   "WRONG_KIND",
 ]);
-/** Ids that follow each other within that time are a burst; most of one between two looks at the clock. */
-const BURST_MS = 1;
+/** Most ids of a burst from one look at the clock to the next. */
 const MAX_STRIDE = 64;
 
 /**
  * Whether ids of a tag may still be made here, without a server.
  *
  * INVARIANT: a server said of the tag that it issues, in answer to a request that was sent no longer than MAX_TEXT_AGE_MS ago: what
- * servers tell of the `effective_time` of a change rests on that. While no server answers, the time runs out.
+ * servers tell of the `effective_time` of a change rests on that. While no server answers, the time runs out. The clock says so
+ * before each id, except in a burst: there after MAX_STRIDE ids at most, and as soon as it is over (BurstEnd).
  */
 export class Confirmation {
   readonly #request: IdSourceRequest;
@@ -35,9 +43,10 @@ export class Confirmation {
   #askAtMs: number;
   #isAsking = false;
   #lookedAtMs = -Infinity;
-  #stride = 1;
-  /** Ids until the clock is looked at. */
+  #stride = CALM_STRIDE;
+  /** Ids until the clock is looked at, that one included. */
   #left = 0;
+  readonly #burst: BurstEnd;
 
   constructor(request: IdSourceRequest, context: TagContext) {
     this.#request = request;
@@ -46,17 +55,18 @@ export class Confirmation {
     this.#sentAtMs = request.sentAtMs;
     this.#maxAgeMs = Math.min(MAX_TEXT_AGE_MS, context.maxAgeMs);
     this.#askAtMs = this.#sentAtMs + this.#askAgainMs();
+    this.#burst = new BurstEnd(context.ports, () => (this.#left = 0));
   }
 
   /** To be asked once before each id. */
   get isOver(): boolean {
     if (--this.#left > 0) return false;
     const now = this.#clock.now();
-    // In a burst the clock is not looked at for each id, since that would be a good part of its cost.
-    this.#stride = now - this.#lookedAtMs < BURST_MS ? Math.min(2 * this.#stride, MAX_STRIDE) : 1;
+    this.#stride = strideAfter(this.#stride, now - this.#lookedAtMs, MAX_STRIDE);
     this.#lookedAtMs = now;
     const isOver = now - this.#sentAtMs >= this.#maxAgeMs;
     this.#left = isOver ? 0 : this.#stride;
+    if (this.#left > 1) this.#burst.set();
     return isOver;
   }
 
@@ -74,9 +84,11 @@ export class Confirmation {
 
   /** To be called about once a second, while somebody uses the tag. */
   keep(): void {
-    // The next id looks at the clock again, whatever number of ids a burst of before had left until its next look.
-    this.#left = 0;
     if (!this.#isAsking && this.#clock.now() >= this.#askAtMs) void this.#ask();
+  }
+
+  close(): void {
+    this.#burst.cancel();
   }
 
   #askAgainMs(): number {

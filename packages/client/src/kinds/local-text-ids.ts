@@ -93,6 +93,7 @@ export class LocalTextIds implements IdSource {
 
   async close(error: IdmintError): Promise<void> {
     this.#closed = error;
+    this.#confirmation.close();
   }
 
   /** `over`: why there is none, once servers have to be asked. */

@@ -129,6 +129,26 @@ test("what is left of a burst is no right to make UUIDs later", async () => {
   expect(thrown(() => tag.nextStringSync()).reason).toBe("SEGMENT_NOT_READY");
 });
 
+test("what is left of a burst is none once a millisecond has passed, though no ticker runs", async () => {
+  const world = await silentWorld(TEN_MINUTES_MS - 1);
+  const tag = world.client.tag("t");
+  const timers = world.time.pending;
+  for (let at = 0; at < 400; at++) tag.nextStringSync();
+  expect(world.time.pending).toBe(timers + 1);
+  world.time.advance(1);
+  expect(world.time.pending).toBe(timers);
+  expect(thrown(() => tag.nextStringSync()).reason).toBe("SEGMENT_NOT_READY");
+});
+
+test("a client that is closed in a burst leaves no timer", async () => {
+  const world = await silentWorld(0);
+  const timers = world.time.pending;
+  for (let at = 0; at < 400; at++) world.client.tag("t").nextStringSync();
+  expect(world.time.pending).toBe(timers + 1);
+  await world.client.close();
+  expect(world.time.pending).toBe(timers);
+});
+
 test.each([1, 2, 3, 4])(
   "after %i spaced UUIDs a synchronous call is told to wait",
   async (count) => {

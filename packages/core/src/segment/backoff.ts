@@ -1,5 +1,5 @@
 import { busyMs, type IdmintError } from "../errors.ts";
-import type { Random } from "../ports.ts";
+import type { Clock, Random, Timers } from "../ports.ts";
 
 /** Shortest and longest wait before a failed load is tried again, in milliseconds. */
 const BACKOFF_MIN_MS = 50;
@@ -21,4 +21,28 @@ const BUSY_SPREAD = 0.2;
 export function backoffAfter(error: IdmintError, failures: number, random: Random): number {
   const askedMs = busyMs(error) ?? 0;
   return Math.max(backoffMs(failures, random), Math.round(askedMs * (1 + BUSY_SPREAD * random())));
+}
+
+/** The timer of the next try: one at most. */
+export class RetryTimer {
+  readonly #ports: { readonly clock: Clock; readonly timers: Timers };
+  readonly #retry: () => void;
+  #at = Infinity;
+  #cancel: (() => void) | undefined;
+
+  constructor(ports: { readonly clock: Clock; readonly timers: Timers }, retry: () => void) {
+    this.#ports = ports;
+    this.#retry = retry;
+  }
+
+  set(at: number): void {
+    if (at === this.#at) return;
+    this.#cancel?.();
+    this.#at = at;
+    const { clock, timers } = this.#ports;
+    this.#cancel = timers.after(Math.max(0, at - clock.now()), () => {
+      this.#at = Infinity;
+      this.#retry();
+    });
+  }
 }

@@ -3,6 +3,7 @@ import { busyMs, type IdmintError, type Reason, segmentNotReady } from "../error
 import type { Random } from "../ports.ts";
 import { backoffAfter } from "./backoff.ts";
 import type { BufferState, Effect, Load, Waiter } from "./buffer-types.ts";
+import { strideAfter } from "./burst.ts";
 import {
   dropLoads,
   endGeneration,
@@ -33,8 +34,6 @@ const VOIDS_WHAT_IS_HELD: ReadonlySet<Reason> = new Set([
   "WRONG_KIND",
 ]);
 
-/** Looks at the clock that are further apart than this, in milliseconds, are not merged into fewer. */
-const BUSY_MS = 1;
 /** Most ids from one look at the clock to the next. */
 const MAX_STRIDE = 1_024;
 const NOTHING: readonly Effect[] = [];
@@ -42,10 +41,19 @@ const NOTHING: readonly Effect[] = [];
 /** Ids are put back while fewer loads than this are held, those that were put back among them; more are waste. */
 const MAX_PUT_BACK_LOADS = 64;
 
-/** Invariant 6: every look at the clock comes here, before any id is issued. */
+/** Invariant 6: every look at the clock comes here or to `lookAside`, before any id is issued. In a burst the next ids need none. */
 export function look<R>(state: BufferState<R>, now: number): readonly Effect[] {
-  const isBusy = now - state.lookedAt < BUSY_MS;
-  state.stride = isBusy ? Math.min(MAX_STRIDE, state.stride * 2) : 1;
+  state.stride = strideAfter(state.stride, now - state.lookedAt, MAX_STRIDE);
+  return dropExpired(state, now);
+}
+
+/** By this look no further id is issued. */
+export function lookAside<R>(state: BufferState<R>, now: number): readonly Effect[] {
+  state.stride = Math.min(state.stride, 1);
+  return dropExpired(state, now);
+}
+
+function dropExpired<R>(state: BufferState<R>, now: number): readonly Effect[] {
   state.lookedAt = now;
   state.lookedFrom = issuedTotal(state);
   if (!state.loads.some((load) => load.expiresAt <= now)) {
@@ -129,7 +137,7 @@ export function loadArrived<R>(
   }
   const { startedAt, failures } = state.loading;
   const { segments, receipt, expiresAt = Infinity } = load;
-  const effects: Effect[] = [...look(state, now)];
+  const effects: Effect[] = [...lookAside(state, now)];
   state.loading = { phase: "idle" };
   if (load.epoch > state.epoch) raiseEpoch(state, load.epoch, effects);
   // Invariants 3, 4 and 6. The answer of a server that has not heard of the newer epoch yet is a failed load.
@@ -165,7 +173,7 @@ export function loadFailed<R>(
   gaveUp: boolean,
 ): Effect[] {
   if (state.loading.phase !== "loading" || state.loading.token !== token) return [];
-  const effects: Effect[] = [...look(state, now)];
+  const effects: Effect[] = [...lookAside(state, now)];
   loadFailedWith(state, state.loading.failures, error, now, random, effects, gaveUp);
   return effects;
 }
@@ -260,7 +268,7 @@ function presentPeak<R>(state: BufferState<R>, now: number): number {
 
 /** About once a second: drops what is older than max_age, and renews it in time for those who cannot wait. */
 export function expire<R>(state: BufferState<R>, now: number): Effect[] {
-  const effects: Effect[] = [...look(state, now)];
+  const effects: Effect[] = [...lookAside(state, now)];
   startLoadIfDue(state, now, effects);
   setLimits(state);
   return effects;

@@ -19,9 +19,10 @@ import type { SizingOptions } from "./sizing.ts";
  * 4. With `ordered`, every accepted id is above `highest`.
  * 5. A waiter exists only while a load is in flight or due before its deadline.
  * 6. Ids of a load are issued only while the last look at the clock was before its `expiresAt`. The clock is looked at
- *    before every issue that takes the slow path, and on the warm path after every `stride` ids: no timer has to run for
- *    it. `stride` is 1, the id that is issued at once, unless looks follow each other within a millisecond, so a process that was busy or stopped
- *    between two ids issues none that has expired, except for what is left of one stride, at most 1,023 ids.
+ *    before every issue that takes the slow path, and on the warm path after every `stride` ids. Unless looks follow each other
+ *    within a millisecond it is at most 1, the id that is issued at once: no timer has to run for ids one by one. While it is more,
+ *    a timer waits that makes it 1 within a millisecond (`burst.ts`). So what a burst leaves, at most 1,023 ids, is issued
+ *    without a look only by a process that was busy or stopped from the burst on.
  * 7. What a fence, a refusal, a later epoch or an unknown age forbids to issue is forbidden wherever it is, in the hands of a
  *    taker too. Each of them ends the `generation`, and ids come back only under the one they were taken under.
  */
@@ -51,7 +52,7 @@ export interface BufferState<R> {
   /** When the clock was last looked at, and how many ids had been issued by then. */
   lookedAt: number;
   lookedFrom: number;
-  /** After how many ids the clock is looked at again, where ids expire. */
+  /** After how many ids the clock is looked at again, where ids expire; 1 and less: before the next one. */
   stride: number;
   /** Highest last id of any load accepted. */
   highest: bigint;
@@ -116,6 +117,8 @@ export interface BufferPorts<R> {
   readonly givesUp?: () => boolean;
   readonly clock: Clock;
   readonly timers: Timers;
+  /** Timers that do not keep the process alive. Default: `timers`. */
+  readonly quietTimers?: Timers;
   readonly random: Random;
   readonly onEvent?: (event: BufferEvent) => void;
 }

@@ -3,6 +3,7 @@ import { IdmintError, segmentNotReady, unsafeInteger } from "../errors.ts";
 import type { BufferEvent } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
 import type { Abort } from "../ports.ts";
+import { RetryTimer } from "./backoff.ts";
 import {
   afterIssue,
   expire,
@@ -11,6 +12,7 @@ import {
   loadArrived,
   loadFailed,
   look,
+  lookAside,
   observeEpoch,
   putBack,
   request,
@@ -27,11 +29,14 @@ import type {
   Unused,
   Waiter,
 } from "./buffer-types.ts";
+import { BurstEnd } from "./burst.ts";
 import {
   createBufferState,
+  endBurst,
   generationOf,
   heldCount,
   heldIdOf,
+  isInBurst,
   issuedTotal,
   peekId,
   readyCount,
@@ -57,8 +62,9 @@ export class SegmentBuffer<R> {
   #pending: Map<number, Pending> | undefined;
   #nextWaiter = 1;
   #directCalls = 0;
-  #retryAt = Infinity;
-  #cancelRetry: (() => void) | undefined;
+  /** Made when they are needed, since a server has many buffers. */
+  #retry: RetryTimer | undefined;
+  #burst: BurstEnd | undefined;
 
   constructor(tag: string, options: BufferOptions, ports: BufferPorts<R>) {
     this.#state = createBufferState(tag, options);
@@ -124,7 +130,8 @@ export class SegmentBuffer<R> {
     after = 0n,
     allowFewer = false,
   ): readonly Segment[] | Promise<readonly Segment[]> {
-    const now = this.#look();
+    const now = this.#ports.clock.now();
+    this.#run(lookAside(this.#state, now));
     const first = after === 0n ? undefined : peekId(this.#state);
     if (after === 0n || (first !== undefined && first > after))
       return this.#request(count, call, allowFewer, now);
@@ -232,13 +239,16 @@ export class SegmentBuffer<R> {
   drain(error: IdmintError): readonly Unused<R>[] {
     const unused = takeUnused(this.#state);
     this.#run(fence(this.#state, error));
+    this.#burst?.cancel();
     return unused;
   }
 
-  /** What every issue on the slow path begins with: ids that have expired are dropped. Answers the time. */
+  /** What every issue of one id on the slow path begins with: ids that have expired are dropped. Answers the time. */
   #look(): number {
     const now = this.#ports.clock.now();
     this.#run(look(this.#state, now));
+    if (isInBurst(this.#state))
+      (this.#burst ??= new BurstEnd(this.#ports, () => endBurst(this.#state))).set();
     return now;
   }
 
@@ -350,7 +360,7 @@ export class SegmentBuffer<R> {
         void this.#load(effect.token, effect.request);
         break;
       case "retry-at":
-        this.#scheduleRetry(effect.at);
+        (this.#retry ??= new RetryTimer(this.#ports, () => this.retryNow())).set(effect.at);
         break;
       case "serve":
         this.#settle(effect.waiter)?.resolve(effect.segments);
@@ -375,16 +385,6 @@ export class SegmentBuffer<R> {
       const error = IdmintError.from(thrown);
       this.#run(loadFailed(this.#state, token, error, clock.now(), random, givesUp?.() ?? false));
     }
-  }
-
-  #scheduleRetry(at: number): void {
-    if (at === this.#retryAt) return;
-    this.#cancelRetry?.();
-    this.#retryAt = at;
-    this.#cancelRetry = this.#ports.timers.after(Math.max(0, at - this.#ports.clock.now()), () => {
-      this.#retryAt = Infinity;
-      this.retryNow();
-    });
   }
 
   #emit(event: BufferEvent): void {

@@ -1,6 +1,7 @@
 import type { WasteCause } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
 import type { BufferOptions, BufferState, Effect, HeldLoad } from "./buffer-types.ts";
+import { CALM_STRIDE } from "./burst.ts";
 import { commonIdOf } from "./seen-ranges.ts";
 import { idAt, type Segment, slice } from "./segment.ts";
 
@@ -24,7 +25,7 @@ export function createBufferState<R>(tag: string, options: BufferOptions): Buffe
     usedBefore: 0,
     lookedAt: 0,
     lookedFrom: 0,
-    stride: 1,
+    stride: CALM_STRIDE,
     highest: 0n,
     size: options.min,
     rate: undefined,
@@ -176,6 +177,17 @@ export function setLimits<R>(state: BufferState<R>): void {
   state.numberLimit = Math.min(limit, safeCount(segment));
 }
 
+/** Whether ids that expire may be issued without a look at the clock. */
+export function isInBurst<R>({ stride, loads }: BufferState<R>): boolean {
+  return stride > 1 && (loads[0]?.expiresAt ?? Infinity) !== Infinity;
+}
+
+/** The next id looks at the clock. */
+export function endBurst<R>(state: BufferState<R>): void {
+  state.stride = 1;
+  setLimits(state);
+}
+
 /** The cursor never rests behind a segment's last id: it goes on to the next segment, or the next load. */
 function skipUsedUp<R>(state: BufferState<R>): void {
   const segment = currentSegment(state);
@@ -198,6 +210,8 @@ export function enterFirstLoad<R>(state: BufferState<R>): void {
   state.index = 0;
   state.offset = 0;
   state.usedBefore = 0;
+  // The next id looks at the clock: with this load ids may begin to expire.
+  state.stride = Math.min(state.stride, 1);
   unpackSegment(state);
 }
 

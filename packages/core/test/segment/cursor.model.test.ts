@@ -57,13 +57,15 @@ function holding(
 ): BufferState<string> {
   const state = { ...createBufferState<string>("t", OPTIONS), loads, ...more };
   enterFirstLoad(state);
+  // A load that comes first ends a burst; here the burst came after it.
+  state.stride = more.stride ?? state.stride;
   setLimits(state);
   return state;
 }
 
 test("a buffer begins with nothing held, nothing issued and no warm id", () => {
   const state = createBufferState<string>("t", OPTIONS);
-  const positions = { index: 0, offset: 0, base: 0n, baseNumber: 0, increment: 1, stride: 1 };
+  const positions = { index: 0, offset: 0, base: 0n, baseNumber: 0, increment: 1, stride: 1 / 128 };
   const counts = { issuedBefore: 0, usedBefore: 0, lookedAt: 0, lookedFrom: 0, nextToken: 1 };
   const bounds = { epoch: 0n, highest: 0n, limit: 0, numberLimit: 0, size: 100, keepReady: false };
   expect(state).toMatchObject({ ...positions, ...counts, ...bounds });
@@ -249,6 +251,14 @@ test("where the next load is there or on its way, warm ids go to the end of the 
   expect(holding([one, load([segmentOf(201n, 9)])]).limit).toBe(99);
   const back = load([segmentOf(201n, 9)], { grant: undefined });
   expect(holding([one, back]).limit).toBe(9);
+});
+
+test("a burst ends with its load, since ids of the next one may expire sooner", () => {
+  const next = load([segmentOf(2n, 100)], { expiresAt: 1_000 });
+  const state = holding([load([segmentOf(1n, 1)]), next], { loading: LOADING, stride: 8 });
+  take(state, 1);
+  setLimits(state);
+  expect([peekId(state), takeWarm(state), state.stride]).toEqual([2n, undefined, 1]);
 });
 
 test("of a load that expires, warm ids go as far as the clock need not be looked at", () => {
