@@ -22,8 +22,8 @@ import type { Services } from "../../server/src/main/services.ts";
 import type { Fleet } from "./fleet.ts";
 import { simKind } from "./kinds.ts";
 import { Leads, type When } from "./leads.ts";
-import type { Action, TagPlan } from "./plan.ts";
-import { GAP, Makings } from "./operator/makings.ts";
+import { type Action, largeGap, type TagPlan } from "./plan.ts";
+import { Makings } from "./operator/makings.ts";
 import { callOnce, method, type Method } from "./nodes/transport.ts";
 import type { World } from "./world/world.ts";
 
@@ -342,22 +342,16 @@ export class Operator {
     return site.isRefused || servers.some(({ services }) => isFenced(services));
   }
 
-  /** A store that went back to before an accept is behind the gap of that one too. */
-  #largeGap(): bigint {
-    const { plan, site } = this.#fleet;
-    return plan.smallGaps ? GAP : GAP << BigInt(site.accepts);
-  }
-
   async #accept(): Promise<void> {
     this.#isAccepting = true;
-    const { trace, checker } = this.#fleet;
+    const { trace, checker, plan, site } = this.#fleet;
     const { clock, dice, name } = this.#world;
     // One that is too small for what servers were granted who are gone.
     const isSmall = dice.chance(0.4);
-    const gap = isSmall && this.#fleet.plan.smallGaps ? SMALL_GAP : this.#largeGap();
+    const gap = isSmall && plan.smallGaps ? SMALL_GAP : largeGap(site.accepts);
     try {
       const asking = { store: this.#store, clock, timers: this.#world, nonce: dice.token() };
-      const { maxOfflineMs } = this.#fleet.plan;
+      const { maxOfflineMs } = plan;
       // Where claims reach the end of a tag, that is so: nobody lies here.
       const options = { gap, maxOfflineMs, trustClaims: true };
       const { claims } = await acceptAsking(asking, options);

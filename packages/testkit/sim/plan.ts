@@ -88,6 +88,8 @@ export interface Plan {
 
 /** By when the servers and the tags are there, and things begin to go wrong. */
 export const BEGIN_MS = 2_000;
+/** More than all ids of a history. */
+const ALL_IDS = 1_000_000n;
 /** Histories that are as long again, with more of everything. */
 const LONG_SHARE = 0.1;
 const BIG = 2n ** 62n;
@@ -116,6 +118,11 @@ const IN_REDIS_SHARE = 0.6;
 
 /** Histories that faults befall which last longer. */
 const LONG_SHARE_OF_FAULTS = 0.35;
+
+/** A gap that is above all that can be lost by the next accept: ids, and the gaps of those before. */
+export function largeGap(accepts: number): bigint {
+  return ALL_IDS << BigInt(accepts);
+}
 
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);

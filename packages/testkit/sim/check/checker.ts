@@ -228,7 +228,7 @@ export class Checker {
     this.#log.seen();
   }
 
-  /** An operator accepted the store; these servers were heard before. */
+  /** An operator accepted the store with too small a gap; these servers were heard before. */
   accepted(heard: ReadonlySet<string>): void {
     this.#log.accepted(heard);
   }

@@ -14,7 +14,7 @@ interface Granted {
   readonly isUnseen: boolean;
   /** Whether two primaries granted then, or one of them was gone and no server had seen that yet. */
   readonly isSplit: boolean;
-  /** Whether the store was accepted since without hearing whom it was granted to: then it is for the gap. */
+  /** Whether the store was accepted since with too small a gap, and without hearing whom it was granted to. */
   isUnheard: boolean;
 }
 
@@ -113,6 +113,7 @@ export class GrantLog {
     return all.findLast(({ base, last }) => base <= id && id <= last) !== undefined;
   }
 
+  /** The store was accepted with too small a gap. */
   accepted(heard: ReadonlySet<string>): void {
     for (const all of this.#granted.values()) {
       for (const one of all) {

@@ -4,6 +4,7 @@ import type { Badges } from "../access/badges.ts";
 import type { TokenLog } from "../access/token-log.ts";
 import type { Checker } from "../check/checker.ts";
 import { MarksHeard } from "../check/redis-log.ts";
+import { largeGap } from "../plan.ts";
 import type { EventQueue } from "../world/queue.ts";
 import { Dice } from "../world/random.ts";
 import type { Trace } from "../world/trace.ts";
@@ -199,12 +200,12 @@ export class StoreSite {
     return answer;
   }
 
-  /** The servers that said all when an accept asked; undefined: it asks nobody, and has a gap for all. */
+  /** The servers that said all when an accept asked; undefined: it asks nobody, or its gap is large enough for all. */
   #heardBy(
     { database }: Primary,
-    [, , , , asked]: CallArgs["accept"],
+    [gap, , , , asked]: CallArgs["accept"],
   ): ReadonlySet<string> | undefined {
-    if (asked === undefined) return undefined;
+    if (asked === undefined || gap >= largeGap(this.accepts)) return undefined;
     const spoken = [...(database.ask?.claimants.values() ?? [])].filter((one) => one.hasSpoken);
     return new Set(spoken.flatMap(({ id }) => this.#claimants.get(id) ?? []));
   }

@@ -3,10 +3,7 @@ import type { Checker } from "../check/checker.ts";
 import { protoOf, simKind } from "../kinds.ts";
 import { method, type Method } from "../nodes/transport.ts";
 import type { StoreSite } from "../nodes/store-site.ts";
-import type { TagPlan } from "../plan.ts";
-
-/** More than all ids of a history, so that an accept is above whatever a lost one granted. */
-export const GAP = 1_000_000n;
+import { largeGap, type TagPlan } from "../plan.ts";
 
 const CREATE = method("/idmint.v1.TagService/CreateTag", CreateTagRequest, CreateTagResponse);
 /** There is no such tag: nothing is left between its start and its ceiling, or the store knows better. */
@@ -56,7 +53,7 @@ export class Makings {
     // A name that the store has lost stands for numbers that nobody hid or wrote.
     const isWritten = isText || kind === "coupons";
     const isImpossible = refused !== undefined && IMPOSSIBLE.includes(refused);
-    if (isImpossible && (ceiling < GAP || isTimed || isWritten)) this.#lost.add(name);
+    if (isImpossible && (ceiling < largeGap(0) || isTimed || isWritten)) this.#lost.add(name);
   }
 
   isLost(name: string): boolean {
@@ -71,8 +68,7 @@ export class Makings {
 
   #startOf(name: string): bigint {
     const before = this.#starts.get(name) ?? 1n;
-    // All gaps together are below that of the next accept.
-    const more = this.#isMissing(name) ? GAP << BigInt(this.#ports.site.accepts) : 0n;
+    const more = this.#isMissing(name) ? largeGap(this.#ports.site.accepts) : 0n;
     this.#starts.set(name, before + more);
     return before + more;
   }
