@@ -2,12 +2,16 @@ import type { Timers } from "../ports.ts";
 
 /** Looks at the clock that follow each other within this many milliseconds are of one burst. */
 const BURST_MS = 1;
-/** Doubled seven times it is 1: before that each id looks at the clock, since a timer costs more than as many looks. */
-export const CALM_STRIDE: number = 1 / 128;
+/**
+ * Seven steps below 1: before that each id looks at the clock, since a timer costs more than as many looks. All strides are whole
+ * numbers, as `limit` then is for V8, by which every id goes.
+ */
+export const CALM_STRIDE = -6;
 
 /** After how many ids the clock is looked at again; 1 and less: before the next one. To be asked at each look. */
 export function strideAfter(stride: number, sinceLookMs: number, most: number): number {
-  return sinceLookMs < BURST_MS ? Math.min(most, stride * 2) : CALM_STRIDE;
+  if (sinceLookMs >= BURST_MS) return CALM_STRIDE;
+  return stride < 1 ? stride + 1 : Math.min(most, stride * 2);
 }
 
 interface BurstPorts {

@@ -65,7 +65,7 @@ function holding(
 
 test("a buffer begins with nothing held, nothing issued and no warm id", () => {
   const state = createBufferState<string>("t", OPTIONS);
-  const positions = { index: 0, offset: 0, base: 0n, baseNumber: 0, increment: 1, stride: 1 / 128 };
+  const positions = { index: 0, offset: 0, base: 0n, baseNumber: 0, increment: 1, stride: -6 };
   const counts = { issuedBefore: 0, usedBefore: 0, lookedAt: 0, lookedFrom: 0, nextToken: 1 };
   const bounds = { epoch: 0n, highest: 0n, limit: 0, numberLimit: 0, size: 100, keepReady: false };
   expect(state).toMatchObject({ ...positions, ...counts, ...bounds });
