@@ -105,6 +105,7 @@ export {
   batchFailed,
   batchStored,
   createLedgerState,
+  hasRows,
   type LedgerState,
   nextBatch,
   note,

@@ -5,6 +5,7 @@ import {
   createLedgerState,
   type GiveBackRequest,
   type GrantStore,
+  hasRows,
   type LedgerLimits,
   type LedgerState,
   type LedgerStore,
@@ -63,8 +64,11 @@ interface Lane {
 const NOBODY: LedgerClient = { instance: "", principal: "" };
 
 /**
- * Writes down who was given which ids: the shell around core's ledger-state.ts. Rows wait in memory and are written twice a
+ * Writes down who was given which ids: the shell around core's ledger-state.ts. Rows wait in memory and are written within half a
  * second; nothing that is issued waits for them, but a release does.
+ *
+ * INVARIANT: from `start` to `stop`, while rows wait, a flush is due or under way. Without rows none is, so an idle server does not
+ * wake up for its ledger.
  */
 export class Ledger {
   readonly #ports: LedgerPorts;
@@ -72,7 +76,8 @@ export class Ledger {
   /** Shared by all databases, since a tag may move from one to another. */
   readonly #count: { last: bigint };
   #cancelTimer: (() => void) | undefined;
-  #isStopped = false;
+  #isRunning = false;
+  #isDue = false;
 
   constructor(ports: LedgerPorts) {
     this.#ports = ports;
@@ -80,6 +85,7 @@ export class Ledger {
   }
 
   start(): void {
+    this.#isRunning = true;
     this.#later();
   }
 
@@ -120,6 +126,7 @@ export class Ledger {
       resolve(isDurable);
     };
     lane.releases.push({ sequence: this.#count.last, settle });
+    this.#later();
     void this.#flush(lane);
     return promise;
   }
@@ -136,7 +143,7 @@ export class Ledger {
   }
 
   stop(): void {
-    this.#isStopped = true;
+    this.#isRunning = false;
     this.#cancelTimer?.();
   }
 
@@ -150,6 +157,7 @@ export class Ledger {
   #note(event: Parameters<typeof note>[1]): void {
     const { counters, emit } = this.#ports;
     const lane = this.#laneOf(event.tag);
+    this.#later();
     if (note(lane.state, event)) {
       counters.ledgerRows++;
       return;
@@ -175,13 +183,15 @@ export class Ledger {
   }
 
   #later(): void {
-    if (this.#isStopped) return;
+    if (!this.#isRunning || this.#isDue) return;
+    this.#isDue = true;
     this.#cancelTimer = this.#ports.timers.after(FLUSH_EVERY_MS, () => void this.#turn());
   }
 
   async #turn(): Promise<void> {
     await this.flush();
-    this.#later();
+    this.#isDue = false;
+    if ([...this.#lanes.values()].some(({ state }) => hasRows(state))) this.#later();
   }
 
   /** One at a time for each database; who asks meanwhile waits for the one that runs. */

@@ -51,6 +51,26 @@ test("rows are written twice a second, and nothing waits for them", async () => 
   expect(time.pending).toBe(0);
 });
 
+test("an idle server does not wake up for its ledger, and rows that were not written do", async () => {
+  const { time, ledger, rows, store } = setUp();
+  ledger.start();
+  time.advance(500);
+  await settled();
+  expect(time.pending).toBe(0);
+  store.faults = { before: storeIsDown };
+  ledger.granted("t", segmentOf(1n, 100), 1n, 1n);
+  for (let tries = 1; tries <= 2; tries++) {
+    time.advance(500);
+    await settled();
+    expect([store.count("recordLedger"), time.pending]).toEqual([tries, 1]);
+  }
+  store.faults = {};
+  time.advance(500);
+  await settled();
+  expect(rows()).toEqual(["grant"]);
+  expect(time.pending).toBe(0);
+});
+
 test("a release is true once its row is stored, and false when that failed or is not known", async () => {
   const { ledger, store, rows, events, time } = setUp();
   expect(await ledger.released("t", SEGMENTS, 1n)).toBe(true);

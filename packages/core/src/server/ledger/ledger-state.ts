@@ -66,6 +66,11 @@ export function note(state: LedgerState, event: LedgerEvent): boolean {
   return true;
 }
 
+/** Whether something waits, or is in flight. */
+export function hasRows({ queued, gaps }: LedgerState): boolean {
+  return queued.length > 0 || gaps.size > 0;
+}
+
 /** The rows that go out next, which are in flight from now on; none while others are. */
 export function nextBatch(state: LedgerState, atMs: number): readonly LedgerRow[] {
   if (state.inFlight > 0) return [];

@@ -73,6 +73,11 @@ function othersOf(state: RefusalsState, event: AuditEvent): Seen {
   return state.others;
 }
 
+/** Whether a refusal waits for its row, or may be counted in one when the minute is over. */
+export function hasUntold({ waiting, callers }: RefusalsState): boolean {
+  return waiting.length > 0 || callers.size > 0;
+}
+
 /** The next rows to be written, `most` of them. */
 export function takeWaiting(state: RefusalsState, most: number): readonly AuditEvent[] {
   return state.waiting.splice(0, most);

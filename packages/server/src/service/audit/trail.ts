@@ -10,6 +10,7 @@ import type { CallContext } from "../call.ts";
 import type { Emit } from "../events.ts";
 import {
   createRefusalsState,
+  hasUntold,
   minuteOver,
   putBack,
   type RefusalsState,
@@ -62,14 +63,19 @@ interface Untold {
 /**
  * What this server tells the audit trail. The store writes the rows of changes together with the changes. This writes those
  * of refusals, tells the log of both, and removes what is old.
+ *
+ * INVARIANT: from `start` to `stop`, while something is to be written or told, a flush is due or under way. An idle server does not
+ * wake up for its trail.
  */
 export class AuditTrail {
   readonly #ports: AuditPorts;
   readonly #limits: AuditLimits;
   readonly #refusals: RefusalsState;
   readonly #untold = new Map<string, Untold>();
-  readonly #stopTimers: (() => void)[] = [];
-  #isStopped = false;
+  #isRunning = false;
+  #isDue = false;
+  #cancelFlush: (() => void) | undefined;
+  #cancelTrim: (() => void) | undefined;
   #flushing: Promise<void> | undefined;
 
   constructor(ports: AuditPorts, limits: AuditLimits) {
@@ -79,26 +85,35 @@ export class AuditTrail {
   }
 
   start(): void {
-    const { timers, random } = this.#ports;
-    const every = (ms: number, work: () => Promise<number | void>, firstMs = ms): void => {
-      const at = this.#stopTimers.length;
-      const later = (afterMs: number): void => {
-        this.#stopTimers[at] = timers.after(afterMs, () => void once());
-      };
-      const once = async (): Promise<void> => {
-        const nextMs = (await work()) ?? ms;
-        if (!this.#isStopped) later(nextMs);
-      };
-      later(firstMs);
-    };
-    every(FLUSH_MS, () => this.flush());
-    every(TRIM_MS, () => this.#trim(), random() * FIRST_TRIM_MS);
+    this.#isRunning = true;
+    this.#flushLater();
+    this.#trimLater(this.#ports.random() * FIRST_TRIM_MS);
+  }
+
+  #flushLater(): void {
+    if (!this.#isRunning || this.#isDue) return;
+    this.#isDue = true;
+    this.#cancelFlush = this.#ports.timers.after(FLUSH_MS, () => void this.#turn());
+  }
+
+  async #turn(): Promise<void> {
+    await this.flush();
+    this.#isDue = false;
+    if (this.#untold.size > 0 || hasUntold(this.#refusals)) this.#flushLater();
+  }
+
+  #trimLater(afterMs: number): void {
+    this.#cancelTrim = this.#ports.timers.after(afterMs, async () => {
+      const nextMs = await this.#trim();
+      if (this.#isRunning) this.#trimLater(nextMs);
+    });
   }
 
   /** Writes what waits once more, and ends. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    for (const stop of this.#stopTimers) stop();
+    this.#isRunning = false;
+    this.#cancelFlush?.();
+    this.#cancelTrim?.();
     minuteOver(this.#refusals, Infinity);
     await this.#flushing;
     await this.flush();
@@ -123,6 +138,7 @@ export class AuditTrail {
   ended(by: AuditNote): void {
     if (this.#untold.size >= MAX_UNTOLD) return;
     this.#untold.set(by.id, { by, at: this.#ports.clock.now() });
+    this.#flushLater();
   }
 
   /** Somebody was not allowed to do something. */
@@ -133,6 +149,7 @@ export class AuditTrail {
     const texts = { before: "", after: "", omitted: 0 };
     const event = { ...note, kind: "refusal", atMs: wallClock(), ...what, ...texts } as const;
     sawRefusal(this.#refusals, context.caller, event, clock.now());
+    this.#flushLater();
   }
 
   /** Writes and tells what waits. Never rejects. */
