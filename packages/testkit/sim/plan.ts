@@ -92,6 +92,8 @@ export const BEGIN_MS = 2_000;
 const ALL_IDS = 1_000_000n;
 /** Histories that are as long again, with more of everything. */
 const LONG_SHARE = 0.1;
+/** Others with a fourth server. */
+const MORE_SERVERS_SHARE = 0.3;
 const BIG = 2n ** 62n;
 /** Kinds that some histories have a tag of besides, and how far their ids go. */
 const MORE: readonly (readonly [SimKindName, bigint])[] = [
@@ -127,7 +129,7 @@ export function largeGap(accepts: number): bigint {
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
   const isLong = dice.chance(LONG_SHARE);
-  const stormMs = isLong ? dice.int(40_000, 64_000) : dice.int(24_000, 38_000);
+  const stormMs = isLong ? dice.int(38_000, 60_000) : dice.int(22_000, 36_000);
   const count = isLong ? dice.int(6, 16) : dice.int(4, 10);
   const faults = Array.from({ length: count }, () => faultOf(dice, stormMs));
   const actions = Array.from({ length: dice.int(0, 4) }, (): Action => {
@@ -136,7 +138,7 @@ export function planOf(seed: string): Plan {
   });
   const plan = {
     seed,
-    servers: isLong ? dice.int(3, 5) : dice.int(3, 4),
+    servers: 3 + (isLong ? dice.int(0, 2) : Number(dice.chance(MORE_SERVERS_SHARE))),
     sdks: dice.int(2, 3),
     tags: tagsOf(dice),
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
