@@ -133,7 +133,7 @@ export { hidingViolations, textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { parseTemplate } from "./format/template.ts";
 export { zoneOffsets } from "./format/zone-offsets.ts";
-export { nodesVersionOf } from "./node/nodes-version.ts";
+export { type CalledNode, nodesVersionOf } from "./node/nodes-version.ts";
 export {
   type IssuingEffect,
   type IssuingState,
@@ -174,6 +174,7 @@ export {
   obedienceSince,
   sawPart,
   stoppedNodes,
+  watchedCount,
   watchedNodes,
   withClockMargin,
 } from "./node/watch-state.ts";

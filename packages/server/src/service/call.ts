@@ -85,13 +85,14 @@ export async function within<T>(
     isLate = true;
     throw storeUnavailable(`the store did not answer within ${boundMs} ms`);
   };
-  const answer = async (): Promise<T> => {
-    const value = await work();
-    if (isLate) onLate?.(value);
-    return value;
-  };
   try {
-    return await bounded(answer(), boundMs, timers, giveUp);
+    const answer = work();
+    if (onLate !== undefined)
+      answer.then(
+        (value) => void (isLate && onLate(value)),
+        () => undefined,
+      );
+    return await bounded(answer, boundMs, timers, giveUp);
   } catch (thrown) {
     // Whatever a driver throws, the outcome is not known.
     if (thrown instanceof IdmintError) throw thrown;

@@ -7,6 +7,7 @@ import {
   memoryMsOf,
   type NodeRow,
   type NodeStore,
+  type CalledNode,
   nodesVersionOf,
   type NodeWatchState,
   noteRevision,
@@ -21,6 +22,7 @@ import {
   type Traffic,
   trafficOf,
   type TrafficState,
+  watchedCount,
   watchedNodes,
   withClockMargin,
 } from "@idmint/core/server";
@@ -75,6 +77,8 @@ export class NodeWatch {
   #attentiveUntil = -Infinity;
   #isForgetting = false;
   #version = 0;
+  /** What the version is of. */
+  #called: readonly CalledNode[] = [];
 
   constructor(ports: NodeWatchPorts) {
     this.#ports = ports;
@@ -82,8 +86,8 @@ export class NodeWatch {
 
   /** Whether the next poll shall bring the rows: of many servers only now and then, unless somebody waits for them. */
   get wantsNodes(): boolean {
-    const rows = watchedNodes(this.#state).length;
     if (this.#ports.clock.now() < this.#attentiveUntil) return true;
+    const rows = watchedCount(this.#state);
     return this.#pollsWithout >= Math.floor(rows / ROWS_A_POLL);
   }
 
@@ -246,11 +250,13 @@ export class NodeWatch {
 
   #versionNow(): number {
     const alive = this.nodes.filter(({ isAlive }) => isAlive);
-    return nodesVersionOf(
-      alive.map(({ row: { instance, address, zone }, traffic: { weight, isDraining } }) => {
-        return { instance, address, zone, weight, isDraining };
-      }),
-    );
+    const called = alive.map(({ row: { instance, address, zone }, traffic }) => {
+      return { instance, address, zone, weight: traffic.weight, isDraining: traffic.isDraining };
+    });
+    // Each poll asks, and hardly ever has something changed.
+    if (this.#version !== 0 && areSame(called, this.#called)) return this.#version;
+    this.#called = called;
+    return nodesVersionOf(called);
   }
 
   #obedience(name: string, revision: bigint): Obedience {
@@ -305,4 +311,21 @@ function plus(at: number | undefined, memoryMs: number): number | undefined {
 
 function isForEver(memoryMs: number): boolean {
   return memoryMs >= HELD_FOR_EVER_MS;
+}
+
+function areSame(some: readonly CalledNode[], others: readonly CalledNode[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every((one, at) => {
+      const other = others[at];
+      return (
+        other !== undefined &&
+        one.instance === other.instance &&
+        one.address === other.address &&
+        one.zone === other.zone &&
+        one.weight === other.weight &&
+        one.isDraining === other.isDraining
+      );
+    })
+  );
 }

@@ -217,6 +217,13 @@ export function stoppedNodes(
   );
 }
 
+/** How many rows there are. */
+export function watchedCount({ parts }: NodeWatchState): number {
+  let count = 0;
+  for (const { nodes } of parts.values()) count += nodes.size;
+  return count;
+}
+
 /** All rows as they were seen last. */
 export function watchedNodes(
   state: NodeWatchState,

@@ -103,10 +103,12 @@ export class AuditTrail {
   }
 
   #trimLater(afterMs: number): void {
-    this.#cancelTrim = this.#ports.timers.after(afterMs, async () => {
-      const nextMs = await this.#trim();
-      if (this.#isRunning) this.#trimLater(nextMs);
-    });
+    this.#cancelTrim = this.#ports.timers.after(afterMs, () => void this.#trimTurn());
+  }
+
+  async #trimTurn(): Promise<void> {
+    const nextMs = await this.#trim();
+    if (this.#isRunning) this.#trimLater(nextMs);
   }
 
   /** Writes what waits once more, and ends. */
