@@ -28,7 +28,8 @@ import { World } from "./world/world.ts";
 
 const STORE_TIMEOUT_MS = 1_000;
 const TICKET_DATABASES = ["a", "b", "c"] as const;
-const REDIS_TIMEOUT_MS = 500;
+/** How long a server waits for Redis; for a store it waits longer. */
+export const REDIS_TIMEOUT_MS = 500;
 /** Maxima last for seconds, so that they are raised in a history. */
 const REDIS_SETTINGS = { "redis.raise_below": "5s", "redis.raise_by": "10s" } as const;
 /** Who runs a server starts it again when its start failed. */

@@ -2,8 +2,8 @@ import type { MarkedGeneration, RedisMark } from "../store/redis-bounds.ts";
 
 interface Known {
   readonly generation: bigint;
-  /** The highest count of it that this server or the store knows of. */
-  readonly highest: bigint;
+  /** The highest count of it that this server or the store knows of; undefined: it is still to be read. */
+  readonly highest: bigint | undefined;
   /** What the store keeps, as it was last heard. */
   readonly kept: bigint;
   /** The highest generation of the tag that anybody was answered under. */
@@ -17,7 +17,8 @@ interface Known {
  * 1. Counts of different generations never compare: of each tag one generation is known, the one it was last asked under.
  * 2. A mark is known only after the kept one was read, or with a start that this server gave Redis itself; and it only
  *    rises.
- * 3. A mark is sent as long as the store keeps less than is known here, also when the store had it and lost it.
+ * 3. While a generation is to be read, no answer about another one, which was asked for before, takes its place.
+ * 4. A mark is sent as long as the store keeps less than is known here, also when the store had it and lost it.
  */
 export interface MarkState {
   readonly known: Map<string, Known>;
@@ -45,12 +46,15 @@ export function newestMarked(state: MarkState, tag: string): bigint {
 
 /** All that is known, by tag. */
 export function knownGenerations(state: MarkState): readonly MarkedGeneration[] {
-  return [...state.known].map(([tag, { generation }]) => ({ tag, generation }));
+  return [...state.known].flatMap(([tag, { generation, highest }]) =>
+    highest === undefined ? [] : [{ tag, generation }],
+  );
 }
 
 /** A generation is to be read: what is known of another one of its tag is let go of. */
 export function expectMark(state: MarkState, { tag, generation }: MarkedGeneration): void {
-  if (state.known.get(tag)?.generation !== generation) state.known.delete(tag);
+  if (state.known.get(tag)?.generation === generation) return;
+  put(state, tag, { generation, highest: undefined, kept: 0n, newest: 0n });
 }
 
 /** Redis was given a start of this generation by this server, or counted so far for it. */
@@ -59,7 +63,8 @@ export function raiseMark(state: MarkState, { tag, generation, mark }: RedisMark
   if (old?.generation !== generation) {
     const newest = maxOf(old?.newest ?? 0n, generation);
     put(state, tag, { generation, highest: mark, kept: 0n, newest });
-  } else if (mark > old.highest) put(state, tag, { ...old, highest: mark });
+  } else if (old.highest === undefined || mark > old.highest)
+    put(state, tag, { ...old, highest: mark });
 }
 
 /** Those of these marks that the store does not keep yet. */
@@ -69,14 +74,15 @@ export function risenMarks(
 ): readonly RedisMark[] {
   return asked.flatMap(({ tag, generation }) => {
     const known = state.known.get(tag);
-    if (known?.generation !== generation || known.highest <= known.kept) return [];
-    return [{ tag, generation, mark: known.highest }];
+    if (known?.generation !== generation) return [];
+    const { highest, kept } = known;
+    return highest === undefined || highest <= kept ? [] : [{ tag, generation, mark: highest }];
   });
 }
 
 /**
  * The store was sent `sent`, and answered what it kept of those `asked` for, and of higher generations, before or with
- * that. Where another generation came to be known meanwhile, the answer is of no use.
+ * that. Where another generation came to be known or expected meanwhile, the answer is of no use.
  */
 export function marksTold(
   state: MarkState,

@@ -45,6 +45,19 @@ test("is the highest of what was answered here and to others, and never falls", 
   expect(knownMark(state, five)).toBe(40n);
 });
 
+test("a late answer about another generation takes no place of the one that is to be read", () => {
+  const state = createMarkState(10);
+  raiseMark(state, { ...five, mark: 7n });
+  const asked = knownGenerations(state);
+  expectMark(state, six);
+  expect(knownMark(state, six)).toBeUndefined();
+  expect([knownGenerations(state), risenMarks(state, [six])]).toEqual([[], []]);
+  // The other generation was asked for before.
+  marksTold(state, asked, [], [{ ...five, mark: 7n }]);
+  marksTold(state, [six], [], [{ ...six, mark: 40n }]);
+  expect(knownMark(state, six)).toBe(40n);
+});
+
 test("compares counts within one generation alone, and tells of higher ones", () => {
   const state = createMarkState(10);
   raiseMark(state, { ...five, mark: 7n });

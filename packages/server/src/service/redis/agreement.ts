@@ -136,10 +136,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   async #mark(generation: bigint): Promise<bigint> {
     const { marks } = this.#ports;
     const which = { tag: this.#tag, generation };
-    const known = marks.of(which);
-    if (known !== undefined) return known;
-    await marks.learn([which]);
-    return marks.of(which) ?? 0n;
+    return marks.of(which) ?? marks.read(which);
   }
 
   async #settle(asked: Asked<Question>, first: ReturnType<typeof doubted>): Promise<SeedingState> {

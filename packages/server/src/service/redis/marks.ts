@@ -23,6 +23,8 @@ import { Turns } from "./turns.ts";
 const TURN_MS = 1_000;
 /** Tags of one statement. */
 const PAGE = 1_000;
+/** Readings that one call waits for: others may want another generation of its tag at the same time. */
+const MAX_READINGS = 3;
 /** Tags whose marks are known; more take turns. */
 const MAX_TAGS = 100_000;
 
@@ -44,8 +46,10 @@ export interface Marks {
   of(which: MarkedGeneration): bigint | undefined;
   /** The highest generation of a tag that any server was answered under, as far as it is known here; 0: none. */
   newest(tag: string): bigint;
-  /** Reads the kept marks of generations that are not known yet. Rejects with STORE_UNAVAILABLE. */
-  learn(which: readonly MarkedGeneration[]): Promise<void>;
+  /** Reads the kept marks of generations that are not known yet; answers all of them. Rejects with STORE_UNAVAILABLE. */
+  learn(which: readonly MarkedGeneration[]): Promise<readonly bigint[]>;
+  /** The same for one. */
+  read(which: MarkedGeneration): Promise<bigint>;
   /** Redis was given this generation by this server, or counted so far for it. */
   note(mark: RedisMark): void;
 }
@@ -88,15 +92,27 @@ export class RedisMarks implements Marks {
     raiseMark(this.#state, mark);
   }
 
-  async learn(which: readonly MarkedGeneration[]): Promise<void> {
-    for (const one of which) {
-      expectMark(this.#state, one);
-      if (this.of(one) === undefined) this.#wanted.set(one.tag, one);
+  async read(which: MarkedGeneration): Promise<bigint> {
+    const [mark] = await this.learn([which]);
+    if (mark === undefined) throw notRead();
+    return mark;
+  }
+
+  async learn(which: readonly MarkedGeneration[]): Promise<readonly bigint[]> {
+    let failure: IdmintError | undefined;
+    for (let readings = 0; readings < MAX_READINGS && failure === undefined; readings++) {
+      // Who wanted another generation, and has it, goes first.
+      if (readings > 0) await this.#endOfTurn();
+      for (const one of which) {
+        expectMark(this.#state, one);
+        if (this.of(one) === undefined) this.#wanted.set(one.tag, one);
+      }
+      this.#learning ??= this.#learnSoon();
+      failure = await this.#learning;
+      const marks = which.map((one) => this.of(one)).filter((mark) => mark !== undefined);
+      if (marks.length === which.length) return marks;
     }
-    this.#learning ??= this.#learnSoon();
-    const failure = await this.#learning;
-    if (which.every((one) => this.of(one) !== undefined)) return;
-    throw failure ?? storeUnavailable("how far Redis had counted is not read yet");
+    throw failure ?? notRead();
   }
 
   /** One turn; never rejects. */
@@ -110,13 +126,17 @@ export class RedisMarks implements Marks {
 
   /** Those who ask in the same turn share one statement. */
   async #learnSoon(): Promise<IdmintError | undefined> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#ports.afterTurn(resolve);
-    await promise;
+    await this.#endOfTurn();
     this.#learning = undefined;
     const wanted = [...this.#wanted.values()];
     this.#wanted.clear();
     return this.#exchange(wanted);
+  }
+
+  #endOfTurn(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ports.afterTurn(resolve);
+    return promise;
   }
 
   /** Answers the first failure; a part of the store that is away keeps no others from being asked. */
@@ -138,4 +158,8 @@ export class RedisMarks implements Marks {
       marksTold(this.#state, page, risen, told);
     }
   }
+}
+
+function notRead(): IdmintError {
+  return storeUnavailable("how far Redis had counted is not read yet");
 }
