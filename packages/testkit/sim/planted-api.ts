@@ -90,6 +90,8 @@ export const PLANTED_API: Readonly<Record<string, PlantedFault>> = {
     about: "an SDK that takes ids from whoever answers at an address that it learned",
     noticed: /had got|never granted/,
     needs: "another store's server at an address",
+    // It waits for 12 s for a server that knew its store before, and grants nothing meanwhile.
+    needsMs: 20_000,
     plant: () => ({
       patch: () => {
         const ends = [

@@ -10,6 +10,8 @@ export interface PlantedFault {
   readonly noticed: RegExp;
   /** What has to befall a fleet for it to show, besides what the seeds bring. */
   readonly needs?: FaultKind;
+  /** For how long that has to befall it, where 2.5 s are too short. */
+  readonly needsMs?: number;
   /** What the history needs a tag of. */
   readonly needsKind?: SimKindName;
   readonly needsAction?: Action["act"];

@@ -70,12 +70,12 @@ test("histories call every method of the API", async () => {
 
 /** A history in which what a planted fault needs befalls the fleet a few times. */
 function withNeeds(bare: Plan, planted: PlantedFault): Plan {
-  const { needs, needsKind, needsAction, needsAccess } = planted;
+  const { needs, needsMs = 2_500, needsKind, needsAction, needsAccess } = planted;
   const plan = needsKind === undefined ? bare : withKind(bare, needsKind);
   if (needsAccess === true) return { ...plan, access: accessPlan(new Dice(plan.seed)) };
   const times = [15_000, 25_000, 35_000];
   if (needs !== undefined) {
-    const more = { kind: needs, ms: 2_500, size: 0.9 };
+    const more = { kind: needs, ms: needsMs, size: 0.9 };
     return { ...plan, faults: times.map((atMs, target) => ({ ...more, atMs, target })) };
   }
   if (needsAction === undefined) return plan;
