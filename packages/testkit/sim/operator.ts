@@ -184,6 +184,9 @@ export class Operator {
         return this.#drain(this.#fleet.serverName(target), ms);
       case "stop-issuing":
         return this.#stopIssuing(ms);
+      case "accept":
+        // As after a restore that no server has seen.
+        return this.#isAccepting ? undefined : this.#accept();
     }
   }
 

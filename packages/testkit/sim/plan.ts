@@ -38,7 +38,8 @@ export const ACTIONS = ["advance", "delete", "drain", "pause", "stop-issuing", "
 /** Something that an operator does, and takes back later where that can be. */
 export interface Action {
   readonly atMs: number;
-  readonly act: (typeof ACTIONS)[number];
+  /** `accept`: of a store that nobody refuses. */
+  readonly act: (typeof ACTIONS)[number] | "accept";
   readonly target: number;
   readonly ms: number;
   readonly lead?: Lead;
@@ -118,6 +119,9 @@ const IN_REDIS: readonly (readonly [SimKindName, Order, bigint])[] = [
 ];
 const IN_REDIS_SHARE = 0.6;
 
+/** Histories in which a store that nobody refuses is accepted, and goes back meanwhile. */
+const ACCEPTS_SHARE = 0.15;
+
 /** Histories that faults befall which last longer. */
 const LONG_SHARE_OF_FAULTS = 0.35;
 
@@ -155,7 +159,20 @@ export function planOf(seed: string): Plan {
     withRedis(plan, new Dice(`${seed}/redis`)),
     new Dice(`${seed}/tickets`),
   );
-  return withLong(counted, new Dice(`${seed}/long faults`));
+  const long = withLong(counted, new Dice(`${seed}/long faults`));
+  return withAccepts(long, new Dice(`${seed}/accepts`));
+}
+
+/** The same with accepts of a store that looks well, which goes back while it asks: nothing keeps servers from being granted ids. */
+function withAccepts(plan: Plan, dice: Dice): Plan {
+  if (!dice.chance(ACCEPTS_SHARE)) return plan;
+  const times = [dice.int(4_000, 10_000), dice.int(16_000, 24_000)];
+  const accepts = times.map((atMs): Action => ({ atMs, act: "accept", target: 0, ms: 0 }));
+  const faults = times.map((askedAt): Fault => {
+    const atMs = askedAt + dice.int(1_000, 2_900);
+    return { atMs, kind: "store went back, unseen", target: 0, ms: dice.int(200, 800), size: 0 };
+  });
+  return withMore({ ...plan, actions: [...plan.actions, ...accepts] }, [], faults);
 }
 
 /** The same with faults that last longer. */
