@@ -15,7 +15,7 @@ const HISTORIES = process.env["IDMINT_LONG"] === "1" ? 1_000 : 6;
 /** Seeds of other commits are others, so that all of them together try much. */
 const FIRST = Number(process.env["IDMINT_SEED"] ?? 1);
 /** Most histories until a planted fault is noticed. */
-const MOST_SEEDS = 12;
+const MOST_SEEDS = 20;
 /** An SDK that believes what a copy of the store lists takes ids of it in a third of these. */
 const MOST_ASTRAY = 6;
 /** Most histories until each method was answered; some want what few histories have at the right moment. */
