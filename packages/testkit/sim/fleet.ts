@@ -69,6 +69,7 @@ export class Fleet {
   readonly #redis: readonly RedisSite[];
   readonly #tickets: readonly TicketSite[];
   readonly badges: Badges;
+  readonly addresses: readonly string[];
   readonly #planted: Planted;
   readonly #dice: Dice;
   readonly #servers: (SimServer | undefined)[] = [];
@@ -87,6 +88,7 @@ export class Fleet {
   ) {
     const { seed } = plan;
     this.plan = plan;
+    this.addresses = Array.from({ length: plan.servers }, (_, at) => addressOf(at));
     this.trace = new Trace(this.queue, sink);
     this.checker = new Checker(this.queue, this.trace, noExcuses);
     this.meetings = new Meetings(plan.tags);
@@ -117,10 +119,6 @@ export class Fleet {
   get methods(): ReadonlyMap<string, number> {
     const paths = this.servers[0]?.services?.api.keys() ?? [];
     return new Map([...[...paths].map((path) => [path, 0] as const), ...this.rpc.answered]);
-  }
-
-  get addresses(): readonly string[] {
-    return Array.from({ length: this.plan.servers }, (_, at) => addressOf(at));
   }
 
   redis(target: number): RedisSite | undefined {

@@ -19,7 +19,7 @@ export interface RequestFate {
 interface Request<T> {
   /** What becomes of it; asked when it arrives. */
   readonly fate: () => RequestFate;
-  readonly work: () => Promise<T>;
+  readonly work: () => T | Promise<T>;
   readonly resolve: (done: T) => void;
   readonly reject: (error: IdmintError) => void;
 }

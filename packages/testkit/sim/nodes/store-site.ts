@@ -1,5 +1,5 @@
 import { type CallAnswers, type CallArgs, STORE_CALLS, type StoreCall } from "@idmint/core/server";
-import { MemoryDatabase, type MemorySnapshot, MemoryStore } from "../../src/index.ts";
+import { doneInMemory, MemoryDatabase, type MemorySnapshot } from "../../src/index.ts";
 import type { Badges } from "../access/badges.ts";
 import type { TokenLog } from "../access/token-log.ts";
 import type { Checker } from "../check/checker.ts";
@@ -55,7 +55,6 @@ interface Kept {
 /** A store that grants: its rows, and the numbers of rows of servers when they were forgotten, a trace that all stores keep. */
 export interface Primary {
   readonly database: MemoryDatabase;
-  readonly store: MemoryStore;
   forgotten: Map<string, bigint>;
 }
 
@@ -78,8 +77,6 @@ interface StoreSitePorts {
   readonly checker: Checker;
   readonly badges: Pick<Badges, "first" | "log">;
 }
-
-type Ask<Name extends StoreCall> = (...args: CallArgs[Name]) => Promise<CallAnswers[Name]>;
 
 /** The store of a history, where it stands: its rows, its clock, and what is wrong with it. */
 export class StoreSite {
@@ -153,7 +150,7 @@ export class StoreSite {
     const { world } = this;
     const wallClock = (): number => Math.floor(world.wall());
     const database = new MemoryDatabase({ wallClock, randomToken: () => world.dice.token() });
-    return { database, store: new MemoryStore({ database }), forgotten: new Map() };
+    return { database, forgotten: new Map() };
   }
 
   disturb(trouble: StoreTrouble): () => void {
@@ -180,19 +177,14 @@ export class StoreSite {
   }
 
   /** Does what is asked, at once. */
-  async run<Name extends StoreCall>(
-    who: string,
-    name: Name,
-    asked: CallArgs[Name],
-  ): Promise<CallAnswers[Name]> {
+  run<Name extends StoreCall>(who: string, name: Name, asked: CallArgs[Name]): CallAnswers[Name] {
     const args = this.planted.asked?.(name, asked) ?? asked;
     const primary = this.reachedBy(who);
     if (name === "forgetNodes") forget(primary, args[0] as CallArgs["forgetNodes"][0]);
     if (name === "claim") this.#claimants.set((args[0] as CallArgs["claim"][0]).claimant.id, who);
     const heard =
       name === "accept" ? this.#heardBy(primary, args as CallArgs["accept"]) : undefined;
-    const call = primary.store[name] as unknown as Ask<Name>;
-    const done = await call(...args);
+    const done = doneInMemory(primary.database, name, args);
     // Whether or not who accepts it hears that it is done.
     if (heard !== undefined) this.#checker.accepted(heard);
     const answer = this.planted.answered?.(name, done) ?? done;

@@ -56,7 +56,7 @@ class Driver {
         const { is, delayMs } = site.fate(name);
         return { delayMs, is: fateOf(is) };
       },
-      work: async () => ({ answer: await this.#run(name, args), atMs: queue.now }),
+      work: () => ({ answer: this.#run(name, args), atMs: queue.now }),
       resolve: ({ answer, atMs }) => {
         const told = this.#told(name, answer);
         looked(atMs);
@@ -85,7 +85,7 @@ class Driver {
     };
   }
 
-  #run<Name extends StoreCall>(name: Name, args: CallArgs[Name]): Promise<CallAnswers[Name]> {
+  #run<Name extends StoreCall>(name: Name, args: CallArgs[Name]): CallAnswers[Name] {
     const { site, world } = this.#ports;
     if (name === "changes") this.#compare(args[0] as CallArgs["changes"][0]);
     return site.run(world.name, name, args);

@@ -23,6 +23,13 @@ interface Held {
   readonly run: () => void;
 }
 
+interface Timer extends Held {
+  /** On the monotonic clock. */
+  readonly dueAt: number;
+  isOver: boolean;
+  cancel: (() => void) | undefined;
+}
+
 /**
  * One process on a machine of its own: its clocks, timers and chance, and the door through which everything reaches it.
  *
@@ -127,28 +134,38 @@ export class World implements Clock, Timers {
   after(delayMs: number, run: () => void): () => void {
     // As Node: at least a millisecond.
     const wantedMs = Math.max(1, delayMs);
-    let isOver = false;
+    const timer = { run, dueAt: this.#monotonic() + wantedMs, isOver: false, cancel: undefined };
     this.#timers++;
-    const end = (): boolean => {
-      if (isOver) return false;
-      isOver = true;
-      this.#timers--;
-      return true;
-    };
-    const dueAt = this.#monotonic() + wantedMs;
-    let cancel: (() => void) | undefined;
-    const due = (): void => {
-      if (isOver) return;
-      const leftMs = dueAt - this.#monotonic();
-      // The clock of timers stood still with the machine.
-      if (leftMs > 1e-6) wait(leftMs / this.#rate);
-      else if (end()) run();
-    };
-    const wait = (ms: number): void => {
-      cancel = this.#queue.after(ms, () => this.deliver(due));
-    };
-    wait(wantedMs / this.#rate + this.dice.next() * LATE_MS);
-    return () => void (end() && cancel?.());
+    this.#wait(timer, wantedMs / this.#rate + this.dice.next() * LATE_MS);
+    return () => this.#cancel(timer);
+  }
+
+  #wait(timer: Timer, ms: number): void {
+    timer.cancel = this.#queue.after(ms, () => {
+      if (this.#isDead) return;
+      if (this.isStopped) this.#held.push({ run: () => this.#due(timer) });
+      else this.#due(timer);
+    });
+  }
+
+  #due(timer: Timer): void {
+    if (timer.isOver) return;
+    const leftMs = timer.dueAt - this.#monotonic();
+    // The clock of timers stood still with the machine.
+    if (leftMs > 1e-6) return this.#wait(timer, leftMs / this.#rate);
+    this.#end(timer);
+    timer.run();
+  }
+
+  #cancel(timer: Timer): void {
+    if (timer.isOver) return;
+    this.#end(timer);
+    timer.cancel?.();
+  }
+
+  #end(timer: Timer): void {
+    timer.isOver = true;
+    this.#timers--;
   }
 
   /** Resolves so much later, or never: a killed process waits for nothing. */

@@ -41,6 +41,15 @@ const CALLS: {
   ...workerLeases,
 };
 
+/** Does at once what a call asks, as a store does that nothing disturbs. Throws what a store refuses with. */
+export function done<Name extends StoreCall>(
+  database: MemoryDatabase,
+  name: Name,
+  args: CallArgs[Name],
+): CallAnswers[Name] {
+  return CALLS[name](database, ...args);
+}
+
 /**
  * Disturbs calls: `before` runs before anything is done (a throw means that nothing was), `after` runs when the work is
  * durable and before the answer (a throw is an unknown outcome, a delay a late answer).
@@ -97,7 +106,7 @@ class CountedStore {
     this.#counts.set(name, this.count(name) + 1);
     if (this.isClosed) throw new IdmintError("STORE_UNAVAILABLE", "the store is closed");
     await this.faults.before?.(name);
-    const answer = CALLS[name](this.database, ...args);
+    const answer = done(this.database, name, args);
     await this.faults.after?.(name);
     return answer;
   }
