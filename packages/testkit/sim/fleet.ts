@@ -165,11 +165,12 @@ export class Fleet {
   }
 
   get #settings(): SimServerParts["settings"] {
-    const { acceptsAlone, access, limitTags, maxOfflineMs } = this.plan;
+    const { acceptsAlone, access, limitTags, maxOfflineMs, pollMs } = this.plan;
     return {
       "store.timeout": `${STORE_TIMEOUT_MS}ms`,
       "node.max_offline": `${maxOfflineMs}ms`,
       "limits.tags": String(limitTags),
+      poll_interval: `${pollMs}ms`,
       ...(acceptsAlone ? { epoch_gap: "1000000" } : {}),
       ...(this.#redis.length > 0 ? REDIS_SETTINGS : {}),
       ...accessSettings(access),

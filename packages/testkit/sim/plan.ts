@@ -77,6 +77,8 @@ export interface Plan {
   /** Mean time between two calls of one program for one tag. */
   readonly everyMs: number;
   readonly maxOfflineMs: number;
+  /** How often servers ask the store for changes. */
+  readonly pollMs: number;
   /** Tags that a server holds at once; with fewer than there are, it drops some and gives back what it held. */
   readonly limitTags: number;
   /** Whether servers accept a store that went back by themselves. */
@@ -150,6 +152,7 @@ export function planOf(seed: string): Plan {
     stormMs,
     everyMs: dice.int(2_600, 5_200),
     maxOfflineMs: dice.int(5, 40) * 1_000,
+    pollMs: new Dice(`${seed}/poll`).pick([800, 1_000, 1_000, 1_000]),
     limitTags: dice.chance(0.2) ? 2 : 1_000,
     acceptsAlone: dice.chance(0.25),
     smallGaps: true,
