@@ -4,7 +4,12 @@ export { FakeWallClock, wallClockEnv } from "./faketime.ts";
 export { builtOf, CLI } from "./program.ts";
 export { FakeTime } from "./fake-time.ts";
 export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";
-export { done as doneInMemory, MemoryStore, type StoreFaults, storeIsDown } from "./memory/store.ts";
+export {
+  done as doneInMemory,
+  MemoryStore,
+  type StoreFaults,
+  storeIsDown,
+} from "./memory/store.ts";
 export type { RedisSnapshot } from "./memory/redis/hashes.ts";
 export { MemoryRedis, type RedisCalls } from "./memory/redis/redis.ts";
 export { MemoryTicketDatabase } from "./memory/ticket-database.ts";
