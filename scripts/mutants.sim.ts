@@ -45,14 +45,14 @@ traffic: a server that was undrained issues from what it gave back | 10
 +     const entries = [...this.#entries.values()];
 + 
 # server/src/service/issue/release-tokens.ts
-service: a release is honoured twice | 10
+service: a release is honoured twice | 40
 -     this.#cells[cellOf(token)] = undefined;
 # server/src/service/node-watch.ts
-when a change is in effect goes by the present max_age, though it was lowered | 15
+when a change is in effect goes by the present max_age, though it was lowered | 40
 -     if (tag.earlier === undefined) {
 +     if (tag.earlier !== null) {
 # core/src/server/tag/memory.ts
-what a row remembers of earlier settings is over at once | 27
+what a row remembers of earlier settings is over at once | 40
 - if (was > is) return { memoryMs: Math.max(was, before?.memoryMs ?? 0), revision };
 + if (was > is) return { memoryMs: was, revision };
 ## core/test/snowflake/snowflake.model.test.ts

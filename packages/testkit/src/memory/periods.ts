@@ -24,8 +24,26 @@ export function knowsTimeZone(timeZone: string): boolean {
   }
 }
 
+/** Periods that were asked for lately, by unit and time zone: to make one takes longer than all else that a grant does. */
+const lately = new Map<string, readonly { readonly fromMs: number; readonly period: Period }[]>();
+const MOST_LATELY = 4;
+
 /** The period an instant lies in, unless the row is in a later one already. */
 export function presentPeriod(periods: Periods, atMs: number, rowStart: string): Period {
+  const key = `${periods.unit} ${periods.timeZone}`;
+  const all = lately.get(key) ?? [];
+  const isIn = ({ fromMs, period }: (typeof all)[number]): boolean =>
+    fromMs <= atMs && atMs < period.endsAtMs && rowStart <= period.start;
+  const known = all.find(isIn);
+  if (known !== undefined) return known.period;
+  const period = madePeriod(periods, atMs, rowStart);
+  const { timeZone } = periods;
+  const fromMs = Temporal.PlainDate.from(period.start).toZonedDateTime(timeZone).epochMilliseconds;
+  lately.set(key, [{ fromMs, period }, ...all].slice(0, MOST_LATELY));
+  return period;
+}
+
+function madePeriod(periods: Periods, atMs: number, rowStart: string): Period {
   const { unit, timeZone } = periods;
   const day = Temporal.Instant.fromEpochMilliseconds(atMs)
     .toZonedDateTimeISO(timeZone)
