@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { IdmintError } from "@idmint/core";
 import { ASK_MS, MAX_NODES, MAX_TRAFFIC, type Store } from "@idmint/core/server";
+import { TestSession } from "@idmint/testkit/postgres";
 import {
   granted,
   nodeRenewalOf,
@@ -167,41 +168,46 @@ test("a warning during a grant discards it", async () => {
   });
 });
 
+/** Works while another session keeps the row of the tag "t" locked. */
+async function whileLocked(url: string, work: () => Promise<void>): Promise<void> {
+  const session = await TestSession.connect(url);
+  try {
+    await session.query("BEGIN; SELECT FROM idmint.tag WHERE name = 't' FOR UPDATE");
+    await work();
+  } finally {
+    await session.close();
+  }
+}
+
 test("a row that another session keeps locked fails the grant in time, and only that", async () => {
   await withStore(
     async (store, { database }) => {
       await store.createTag(settingsOf("free"));
-      const lock = database.query(
-        "BEGIN; SELECT FROM idmint.tag WHERE name = 't' FOR UPDATE; SELECT pg_sleep(2)",
-      );
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      const startedAt = performance.now();
-      const locked = reasonOf(store.grant([wish("t")]));
-      expect((await granted(store, "free")).base).toBe(1n);
-      expect(await locked).toBe("STORE_UNAVAILABLE");
-      expect(performance.now() - startedAt).toBeLessThan(1_500);
-      await lock;
+      await whileLocked(database.url, async () => {
+        const locked = reasonOf(store.grant([wish("t")]));
+        expect((await granted(store, "free")).base).toBe(1n);
+        expect(await locked).toBe("STORE_UNAVAILABLE");
+      });
       expect((await granted(store, "t")).base).toBe(1n);
     },
-    { timeoutMs: 900 },
+    { timeoutMs: 1_500 },
   );
 });
 
 test("when every connection is busy, calls wait their turn and no longer than they may", async () => {
+  const timeoutMs = 1_000;
   await withStore(
     async (store, { database }) => {
-      const lock = database.query(
-        "BEGIN; SELECT FROM idmint.tag WHERE name = 't' FOR UPDATE; SELECT pg_sleep(1.5)",
-      );
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      const startedAt = performance.now();
-      const works = Array.from({ length: 8 }, () => reasonOf(store.grant([wish("t")])));
-      expect(new Set(await Promise.all(works))).toEqual(new Set(["STORE_UNAVAILABLE"]));
-      expect(performance.now() - startedAt).toBeLessThan(1_500);
-      await lock;
+      await whileLocked(database.url, async () => {
+        const startedAt = performance.now();
+        const works = Array.from({ length: 8 }, () => reasonOf(store.grant([wish("t")])));
+        expect(new Set(await Promise.all(works))).toEqual(new Set(["STORE_UNAVAILABLE"]));
+        // Two by two, one after the other, they would take four times as long as one may.
+        expect(performance.now() - startedAt).toBeLessThan(3 * timeoutMs);
+      });
       await granted(store, "t");
     },
-    { timeoutMs: 600, poolSize: 2 },
+    { timeoutMs, poolSize: 2 },
   );
 });
 
