@@ -17,9 +17,9 @@ import { fieldsOf, nodeFrom } from "./session/rows.ts";
  * What servers claim before an accept (ClaimStore of core). A lease ends an ask that nobody withdraws, and takes what was said
  * along, so no clock takes part in it.
  *
- * INVARIANT: whoever claims writes the key of the ask again, over the value that it has, which only a look changes. An accept reads that key, then what was
- * said, and begins by a transaction that removes the key as it was read. So it has all that were answered `heard`, and none
- * comes in between.
+ * INVARIANT: whoever claims writes the key of the ask again, over the value that it has, which only a look changes. An accept
+ * reads that key, then what was said, and begins by a transaction that removes the key as it was read. So it has all that were
+ * answered `heard`, and none comes in between.
  */
 const ALLOWED = { fenced: "allow" } as const;
 

@@ -1,16 +1,16 @@
 // Servers that count in real Redis servers, over a store in memory.
-import { IdmintError } from "@idmint/core";
+import { type Clock, IdmintError, type Random, type Timers } from "@idmint/core";
 import { type CountingRedis, type TagSettings, VersionGuard } from "@idmint/core/server";
 import type { MemoryStore } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import { expect } from "vitest";
 import { realSystem } from "../../../src/main/system.ts";
-import type { ServerEvent } from "../../../src/service/events.ts";
+import type { Emit, ServerEvent } from "../../../src/service/events.ts";
 import type { Counter } from "../../../src/service/kinds/grouped-source.ts";
 import { RedisSnowflakeCounter } from "../../../src/service/kinds/redis-snowflake.ts";
 import { RedisSequenceCounter } from "../../../src/service/kinds/sequence/redis-counter.ts";
 import { RedisMarks } from "../../../src/service/redis/marks.ts";
-import { placeOf } from "../../../src/service/redis/place.ts";
+import { placeOf, type TagPlace } from "../../../src/service/redis/place.ts";
 import { RedisWorkerRegistry } from "../../../src/service/redis/worker-registry.ts";
 import { Raises } from "../../../src/service/upstream/raises.ts";
 import { redisServerAt } from "../../store/redis/support.ts";
@@ -26,15 +26,25 @@ interface ServerOn {
   readonly registry: (settings: TagSettings) => RedisWorkerRegistry;
 }
 
-/** What one server has of the world. */
-export async function serverOn(
+/** What counting in Redis needs of one server. */
+interface CountingPorts {
+  readonly redisServer: (name: string) => CountingRedis | undefined;
+  readonly raises: Raises;
+  readonly readPlace: (name: string) => Promise<TagPlace>;
+  readonly marks: RedisMarks;
+  readonly emit: Emit;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly wallClock: () => number;
+}
+
+/** The same over a store and Redis servers, by their names. Fails when the store is found to have gone back. */
+export function countingPorts(
   store: MemoryStore,
-  redis: Readonly<Record<string, RedisServer>>,
-): Promise<ServerOn> {
-  const redisServers = new Map<string, CountingRedis>();
-  for (const [name, { url }] of Object.entries(redis))
-    redisServers.set(name, await redisServerAt(url, 500, name));
-  const heard: ServerEvent[] = [];
+  redisServers: ReadonlyMap<string, CountingRedis>,
+  emit: Emit = () => undefined,
+): CountingPorts {
   const { clock, timers, random, wallClock, afterTurn } = realSystem;
   const raises = new Raises({
     store,
@@ -45,19 +55,30 @@ export async function serverOn(
     onWentBack: (_, detail) => expect.fail(detail),
     onBelow: (tag) => expect.fail(tag),
   });
-  const emit = (event: ServerEvent): void => void heard.push(event);
-  const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
-  const ports = {
-    redisServer: (name: string) => redisServers.get(name),
+  return {
+    redisServer: (name) => redisServers.get(name),
     raises,
-    readPlace: async (name: string) => placeOf((await store.getTags([name]))[0]!),
-    marks,
+    readPlace: async (name) => placeOf((await store.getTags([name]))[0]!),
+    marks: new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit }),
     emit,
     clock,
     timers,
     random,
     wallClock,
   };
+}
+
+/** What one server has of the world. */
+export async function serverOn(
+  store: MemoryStore,
+  redis: Readonly<Record<string, RedisServer>>,
+): Promise<ServerOn> {
+  const redisServers = new Map<string, CountingRedis>();
+  for (const [name, { url }] of Object.entries(redis))
+    redisServers.set(name, await redisServerAt(url, 500, name));
+  const heard: ServerEvent[] = [];
+  const ports = countingPorts(store, redisServers, (event) => void heard.push(event));
+  const { raises, marks } = ports;
   return {
     redisServers,
     heard,

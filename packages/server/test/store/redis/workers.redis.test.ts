@@ -1,13 +1,7 @@
 // The registry of worker ids in Redis, below bounds that a store in memory keeps.
 import { IdmintError, maxIdOf, tickAt, type WorkerLease } from "@idmint/core";
 import type { SnowflakeKind } from "@idmint/core/kinds";
-import {
-  type CountingRedis,
-  type Tag,
-  tagNotFound,
-  tagPaused,
-  VersionGuard,
-} from "@idmint/core/server";
+import { type CountingRedis, type Tag, tagNotFound, tagPaused } from "@idmint/core/server";
 import { MemoryDatabase, MemoryStore, storeIsDown } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import {
@@ -21,44 +15,18 @@ import {
 } from "@idmint/testkit/store-suite";
 import { walkRegistry } from "@idmint/testkit/store-model";
 import { expect, test, vi } from "vitest";
-import { realSystem } from "../../../src/main/system.ts";
-import { Raises } from "../../../src/service/upstream/raises.ts";
-import { RedisMarks } from "../../../src/service/redis/marks.ts";
-import { placeOf } from "../../../src/service/redis/place.ts";
 import { RedisWorkerRegistry } from "../../../src/service/redis/worker-registry.ts";
+import { countingPorts } from "../../service/redis/counting-servers.ts";
 import { hashOf, ownRedis, redisServerAt } from "./support.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-const emit = (): undefined => undefined;
 const PLACE = { registry: "REDIS", redisServer: "a" } as const;
 
 /** What one server makes of its tags, which it looks up anew for every call; one that `isDeaf` hears of no change. */
 function openOn(store: MemoryStore, redisServer: CountingRedis, isDeaf = false): OpenRegistry {
   const registries = new Map<string, RedisWorkerRegistry>();
-  const guard = new VersionGuard();
-  const { clock, timers, random, wallClock, afterTurn } = realSystem;
-  const raises = new Raises({
-    store,
-    guard,
-    timers,
-    storeTimeoutMs: 2_000,
-    history: () => 0,
-    onWentBack: (_, detail) => expect.fail(detail),
-    onBelow: (tag) => expect.fail(tag),
-  });
-  const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
-  const ports = {
-    redisServer: (name: string) => (name === "a" ? redisServer : undefined),
-    raises,
-    readPlace: async (name: string) => placeOf((await store.getTags([name]))[0] as Tag),
-    marks,
-    emit,
-    clock,
-    timers,
-    random,
-    wallClock,
-  };
+  const ports = countingPorts(store, new Map([["a", redisServer]]));
   // As the directory and the service of workers do.
   const of = (name: string): RedisWorkerRegistry => {
     const tag = store.database.rows.get(name);
