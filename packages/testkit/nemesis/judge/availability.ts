@@ -1,4 +1,5 @@
 // Which calls of SDKs were answered, and how long programs had to do without.
+import path from "node:path";
 import type { Window } from "../journal.ts";
 import type { SiteTag } from "../tags.ts";
 import type { AnyRow, Placed } from "./rows.ts";
@@ -107,13 +108,14 @@ export class Availability {
     this.#recent = this.#windows.filter((its) => its.from <= to && its.to >= from);
   }
 
-  /** Streams that ended without an answer. */
+  /** Streams that ended without an answer: when the run did, or their process was killed, which asked for nothing after that. */
   end(atUs: number): void {
-    this.#look(atUs);
     for (const [stream, from] of this.#unanswered) {
       const [history = "", who = "", name = ""] = stream.split(" ");
       const tag = this.#tags.get(name);
-      const row: AnyRow = { tag: name, who, time: "", from, to: atUs, refused: "", message: "" };
+      const to = killedAt(history, this.#windows) ?? atUs;
+      this.#look(to);
+      const row: AnyRow = { tag: name, who, time: "", from, to, refused: "", message: "" };
       if (tag !== undefined) this.#outage({ history, row, from }, tag);
     }
   }
@@ -148,6 +150,15 @@ export class Availability {
     const during = meanwhile.map(({ of, kind, target }) => `${of} ${kind} ${target}`.trim());
     this.longest.set(name, { ms, who, tag: row.tag, from, to, during });
   }
+}
+
+/** PROGRAM.N is the history of its process that the N-th kill ended; undefined: that one runs on. */
+function killedAt(history: string, windows: readonly Window[]): number | undefined {
+  const [program = "", count = ""] = path.basename(history).split(".");
+  const kills = windows.filter(
+    ({ kind, of, target }) => kind === "kill-caller" && of === "caller" && target === program,
+  );
+  return kills[Number(count) - 1]?.from;
 }
 
 function classOf(windows: readonly Window[], history: string): OutageClass {

@@ -62,7 +62,7 @@ function faultsOf(cluster: EtcdCluster): Readonly<Record<string, StoreFault>> {
 
 /** A snapshot is put back: servers refuse it until it is accepted with a gap. */
 async function restore(site: Site, cluster: EtcdCluster, forMs: number): Promise<void> {
-  const snapshot = cluster.snapshot();
+  const snapshot = await cluster.snapshot();
   await pause(forMs);
   const isOver = site.note("back", "restore-etcd");
   await cluster.restore(snapshot, { sameToken: true });

@@ -56,8 +56,12 @@ function pairFaults(pair: TestPostgresPair): Readonly<Record<string, StoreFault>
     "fail-over": async (site) => {
       await site.away("fail-over", async () => {
         await pair.primary.stop("kill");
+        // guarantees.md: servers refuse a promoted standby until it is accepted, by themselves where nothing can be lost. They drop
+        // what they hold of it, so a program that was started meanwhile has nothing of any tag.
+        const isAccepted = site.note("back", "fail-over");
         await pair.promote();
         await acceptUnlessProved(site, "--old-primary-is-stopped");
+        isAccepted();
       });
       // Commits wait for the new standby from some moment of this on.
       await site.away("rejoin", () => pair.rejoin());

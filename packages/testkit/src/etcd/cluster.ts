@@ -1,9 +1,10 @@
 // A real etcd of a test's own, of one member or three: to be killed, frozen, cut off from each other and set back.
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { promisify } from "node:util";
 import { freePort } from "../fleet/ports.ts";
 import { until } from "../fleet/until.ts";
 import { etcdPrograms } from "./files.ts";
@@ -20,6 +21,10 @@ const LAST_PORT = 11_999;
  * elected. With others around, a busy machine needs etcd's own times.
  */
 const ALONE = ["--heartbeat-interval=20", "--election-timeout=100"];
+
+/** Limits of a call of etcdctl. A restore writes all anew and waits for the disk, which on a busy machine takes long. */
+const SAVE_MS = 60_000;
+const RESTORE_MS = 180_000;
 
 /** How a test's own etcd shall be. */
 export interface EtcdOptions {
@@ -144,9 +149,9 @@ export class EtcdCluster implements AsyncDisposable {
   }
 
   /** Writes the present state into a file. */
-  snapshot(): EtcdSnapshot {
+  async snapshot(): Promise<EtcdSnapshot> {
     const file = path.join(this.#folder, `${randomUUID()}.db`);
-    etcdctl("snapshot", "save", file, `--endpoints=${this.gatewayAddress()}`);
+    await etcdctl(SAVE_MS, "snapshot", "save", file, `--endpoints=${this.gatewayAddress()}`);
     return { file };
   }
 
@@ -160,7 +165,8 @@ export class EtcdCluster implements AsyncDisposable {
     for (const member of this.members) {
       member.wipe();
       const { name, peerUrlPort } = member.place;
-      etcdctl(
+      await etcdctl(
+        RESTORE_MS,
         "snapshot",
         "restore",
         file,
@@ -205,11 +211,8 @@ async function port(): Promise<number> {
   return freePort(FIRST_PORT, LAST_PORT);
 }
 
-function etcdctl(...words: readonly string[]): void {
-  const { status, stderr } = spawnSync(etcdPrograms().etcdctl, words, {
-    encoding: "utf8",
-    env: { ...process.env, ETCDCTL_API: "3" },
-    timeout: 60_000,
-  });
-  if (status !== 0) throw new Error(`etcdctl ${words[0] ?? ""} failed: ${stderr}`);
+/** Others go on meanwhile: the ways of a nemesis to its servers lead through this process. */
+async function etcdctl(timeout: number, ...words: readonly string[]): Promise<void> {
+  const env = { ...process.env, ETCDCTL_API: "3" };
+  await promisify(execFile)(etcdPrograms().etcdctl, words, { env, timeout });
 }

@@ -125,7 +125,7 @@ test(
   async () => {
     const scene = await stage();
     const { cluster, fleet, history } = scene;
-    const before = cluster.snapshot();
+    const before = await cluster.snapshot();
     const sdks = await startSdks(scene);
     await killInTurn(scene);
     await cutOffLeader(scene);

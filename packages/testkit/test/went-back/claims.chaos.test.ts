@@ -4,7 +4,7 @@ import { copyFileSync, cpSync, existsSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { EtcdCluster } from "../../src/etcd/index.ts";
+import { EtcdCluster, type EtcdSnapshot } from "../../src/etcd/index.ts";
 import { TestPostgresPair } from "../../src/postgres-pair.ts";
 import type { TestDatabase, TestPostgres } from "../../src/postgres.ts";
 import { expectProof, goBackOnce, type RoundResult, type SetBack } from "./claims-round.ts";
@@ -192,10 +192,10 @@ function etcdWays(cluster: EtcdCluster): Ways {
       };
     }),
     made("made anew of a snapshot", () => {
-      let snapshot: ReturnType<typeof cluster.snapshot>;
+      let snapshot: EtcdSnapshot;
       return {
         backUp: async () => {
-          snapshot = cluster.snapshot();
+          snapshot = await cluster.snapshot();
         },
         restore: () => cluster.restore(snapshot, { sameToken: true }),
       };

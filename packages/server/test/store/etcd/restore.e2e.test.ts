@@ -83,7 +83,7 @@ async function assertFencedUntilAccepted({ harness, running }: Scene): Promise<v
   }
 }
 
-const snapshot = async (cluster: EtcdCluster) => cluster.snapshot();
+const snapshot = (cluster: EtcdCluster) => cluster.snapshot();
 
 test("a snapshot restored as a new cluster is refused until it is accepted", async () => {
   await withScene(snapshot, async (scene, kept) => {
@@ -213,7 +213,7 @@ test("after an accept another restore is refused again, by servers that never sa
   await withScene(snapshot, async (scene, kept) => {
     await scene.cluster.restore(kept, { sameToken: true });
     await acceptAtOnce(scene.harness.config, 1_000n);
-    const second = scene.cluster.snapshot();
+    const second = await scene.cluster.snapshot();
     await granted(scene.running, "t");
     await scene.cluster.restore(second, { sameToken: true });
     await assertFencedUntilAccepted(scene);
@@ -286,7 +286,7 @@ test("leases of a lost history are never renewed, nor their time given again", a
   const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
   const store = await harness.open();
   await store.createTag(snowflakeOf("t", { place: { registry: "STORE" } }));
-  const before = cluster.snapshot();
+  const before = await cluster.snapshot();
   const lease = await store.leaseWorker(leaseOf("a"));
   await cluster.restore(before, { sameToken: true });
   await acceptAtOnce(harness.config, 0n);

@@ -261,7 +261,7 @@ test("a copy of the store at an address is named, and refused as soon as it is a
   random.mockRestore();
   await store.createTag(settingsOf("t"));
   await granted(store, "t");
-  await copy.restore(cluster.snapshot(), { sameToken: false });
+  await copy.restore(await cluster.snapshot(), { sameToken: false });
   proxy.pointAt(targetOf(firstOf(copy)));
   await expect(opened(harness, [cluster.hosts, `127.0.0.1:${proxy.port}`])).rejects.toMatchObject({
     reason: "STORE_REFUSED",
