@@ -178,8 +178,13 @@ export class NodeWatch {
     return at !== undefined && at < this.#ports.clock.now();
   }
 
-  /** All servers; one with rows in several databases by the row that moved last. */
+  /** All servers, in the order of their ids. */
   get nodes(): readonly SeenNode[] {
+    return this.#seen.toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1));
+  }
+
+  /** All servers; one with rows in several databases by the row that moved last. */
+  get #seen(): readonly SeenNode[] {
     const { presence, clock } = this.#ports;
     const traffic = this.#traffic.revision;
     const own = {
@@ -209,13 +214,18 @@ export class NodeWatch {
       isOwn: true,
       traffic: trafficOf(this.#traffic, own.instance),
     });
-    return [...byId.values()].toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1));
+    return [...byId.values()];
   }
 
   /** How many servers run, as far as one can tell; this one is among them. */
   get live(): number {
-    const now = this.#ports.clock.now();
-    return this.nodes.filter(({ seenAt }) => now - seenAt < ALIVE_MS).length;
+    const { clock, presence } = this.#ports;
+    const now = clock.now();
+    const ids = new Set([presence.id]);
+    for (const { row, seenAt } of watchedNodes(this.#state)) {
+      if (now - seenAt < ALIVE_MS) ids.add(row.id);
+    }
+    return ids.size;
   }
 
   /** Addresses of the others that were heard of a moment ago. */
@@ -249,7 +259,7 @@ export class NodeWatch {
   }
 
   #versionNow(): number {
-    const alive = this.nodes.filter(({ isAlive }) => isAlive);
+    const alive = this.#seen.filter(({ isAlive }) => isAlive);
     const called = alive.map(({ row: { instance, address, zone }, traffic }) => {
       return { instance, address, zone, weight: traffic.weight, isDraining: traffic.isDraining };
     });

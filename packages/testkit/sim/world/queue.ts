@@ -5,8 +5,11 @@ interface Event {
   run: (() => void) | undefined;
 }
 
-/** Events that one turn of Node's loop runs: a turn asks the system for input, and there is none. */
-const TURN_EVENTS = 256;
+/**
+ * Events that one turn of Node's loop runs: a turn asks the system for input, and there is none. Of the last turn before somebody
+ * looks around all are made, and few are needed.
+ */
+const TURN_EVENTS = 64;
 
 /**
  * The events of a history, by their time: the only thing that makes anything happen in it.

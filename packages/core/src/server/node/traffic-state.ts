@@ -67,7 +67,13 @@ export function sawTraffic(
   state: TrafficState,
   parts: readonly { readonly name: string; readonly traffic: readonly Traffic[] }[],
 ): boolean {
-  for (const { name, traffic } of parts) state.parts.set(name, traffic);
+  let isOther = false;
+  for (const { name, traffic } of parts) {
+    // Hardly ever has anybody said anything of any server.
+    if (traffic.length > 0 || state.parts.get(name)?.length !== 0) isOther = true;
+    state.parts.set(name, traffic);
+  }
+  if (!isOther) return false;
   const before = new Map(state.servers);
   const beforeRevision = state.revision;
   state.servers.clear();
