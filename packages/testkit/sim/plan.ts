@@ -135,7 +135,7 @@ export function largeGap(accepts: number): bigint {
 export function planOf(seed: string): Plan {
   const dice = new Dice(`${seed}/plan`);
   const isLong = dice.chance(LONG_SHARE);
-  const stormMs = isLong ? dice.int(38_000, 60_000) : dice.int(22_000, 36_000);
+  const stormMs = isLong ? dice.int(36_000, 56_000) : dice.int(20_000, 34_000);
   const count = isLong ? dice.int(6, 16) : dice.int(4, 10);
   const faults = Array.from({ length: count }, () => faultOf(dice, stormMs));
   const actions = Array.from({ length: dice.int(0, 4) }, (): Action => {
@@ -150,7 +150,7 @@ export function planOf(seed: string): Plan {
     faults: faults.toSorted((a, b) => a.atMs - b.atMs),
     actions: [...actions, ...ledOf(new Dice(`${seed}/led`), stormMs)],
     stormMs,
-    everyMs: dice.int(2_600, 5_200),
+    everyMs: dice.int(2_400, 4_800),
     maxOfflineMs: dice.int(5, 40) * 1_000,
     pollMs: new Dice(`${seed}/poll`).pick([800, 1_000, 1_000, 1_000]),
     limitTags: dice.chance(0.2) ? 2 : 1_000,
