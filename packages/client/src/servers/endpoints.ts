@@ -49,7 +49,8 @@ interface Told {
 }
 
 /**
- * Asks the endpoints that `fleet.ts` plans one after the other until one answers. Only UNAVAILABLE moves on; every other error is the
+ * Asks the endpoints that `fleet.ts` plans one after the other until one answers. UNAVAILABLE moves on, and STORE_EPOCH_CHANGED, by
+ * which a server tells what it last saw of the store: another one may have heard of an accept before it. Every other error is the
  * answer, whichever server gives it. `fleet.ts` says which servers there are, and which of their answers may be used.
  */
 export class Endpoints {
@@ -176,6 +177,7 @@ export class Endpoints {
     const rpcDeadlineMs = this.#rpcDeadlineMs;
     const { timers } = this.#ports;
     const failures: IdmintError[] = [];
+    const behind = new Map<string, IdmintError>();
     const asked = new Set<string>();
     let tries = 0;
     for (;;) {
@@ -201,14 +203,28 @@ export class Endpoints {
         const stopLook = timers.after(rpcDeadlineMs * LOOK_AFTER, () =>
           this.#fleet.lookAhead(route, asked),
         );
-        const tried = await this.#try(endpoint, gate, send, accept).finally(stopLook);
-        if (!(tried instanceof Failed)) return tried;
+        const tried = await this.#try(endpoint, gate, send, accept)
+          .catch((thrown: unknown) => {
+            this.#leave(behind);
+            throw thrown;
+          })
+          .finally(stopLook);
+        if (!(tried instanceof Failed)) {
+          this.#leave(behind);
+          return tried;
+        }
         failures.push(tried.why);
+        if (isOfView(tried.why)) behind.set(endpoint, tried.why);
       } finally {
         gate.leave();
         if (gate.isIdle) this.#gates.delete(endpoint);
       }
     }
+  }
+
+  /** What all servers refuse is the answer. Where another one answers, whatever it says, those that refused are not well. */
+  #leave(behind: ReadonlyMap<string, IdmintError>): void {
+    for (const [endpoint, refusal] of behind) this.#fleet.failed(endpoint, refusal);
   }
 
   /** Whether somebody is well among those that were not asked. */
@@ -290,6 +306,7 @@ export class Endpoints {
       if (!found.isOfStore) return this.#fleet.foreign(endpoint);
     }
     this.#fleet.refused(endpoint);
+    if (isOfView(failure)) return failure;
     throw failure;
   }
 
@@ -316,18 +333,31 @@ function isOfEndpoint(error: IdmintError): boolean {
   return error.retryable && error.reason !== "MAX_NOT_RAISED";
 }
 
+/** Whether a server refuses by what it last saw of the store. */
+function isOfView({ reason }: IdmintError): boolean {
+  return reason === "STORE_EPOCH_CHANGED";
+}
+
 function methodOf({ path }: { readonly path: string }): string {
   return path.slice(1);
 }
 
-/** The failures of several endpoints as one error: the last one, which names all that could not be reached. */
+/**
+ * The failures of several endpoints as one error: that the store went back, where a server says so; else the last one, which names all
+ * that could not be reached.
+ */
 function oneOf(failures: readonly IdmintError[]): IdmintError {
-  const last = failures.at(-1);
+  const last = failures.find(isOfView) ?? failures.at(-1);
   if (last === undefined) {
     return new IdmintError("SERVER_UNAVAILABLE", "there is no endpoint to ask");
   }
   const { reason } = last;
-  if (failures.length === 1 || failures.some((failure) => failure.reason !== reason)) return last;
+  if (
+    failures.length === 1 ||
+    isOfView(last) ||
+    failures.some((failure) => failure.reason !== reason)
+  )
+    return last;
   const texts = failures.map(({ message }) => message.slice(reason.length + ": ".length));
   const retryAfterMs = last.retryAfterMs ?? 0;
   const text = [...new Set(texts)].join("; ");

@@ -135,6 +135,44 @@ for (const [reason, code] of [
   });
 }
 
+const WENT_BACK = new IdmintError("STORE_EPOCH_CHANGED", "the store went back");
+
+test("a server that has not heard of an accept yet is left for one that has, for all tags, until it serves", async () => {
+  const { servers, client, store } = await fleetFor("orders", 3);
+  const [behind, heard, other] = [servers[0]!, servers[1]!, servers[2]!];
+  for (const each of [behind, other]) {
+    each.verdict = () => ({ kind: "fail", error: WENT_BACK });
+    each.serving = false;
+  }
+  const tags = ["orders", "bills", "clicks", "small"];
+  for (const name of tags.slice(1)) store.add(name);
+  for (let i = 0; i < 100; i++) {
+    for (const name of tags) await client.tag(name).next();
+  }
+  // Each of them refuses what is sent until the first answer of another one.
+  expect(behind.allocated.length + other.allocated.length).toBeLessThan(10);
+  const before = heard.allocated.length;
+  heard.kill();
+  behind.verdict = () => undefined;
+  for (let i = 0; i < 20; i++) await client.tag("orders").next();
+  expect(before).toBeGreaterThan(20);
+  expect(behind.allocated.length).toBeGreaterThan(1);
+});
+
+test("what all servers say of the store is the answer, and they stay well", async () => {
+  const { servers, client, events } = await fleetFor("orders", 3);
+  for (const server of servers) server.verdict = () => ({ kind: "fail", error: WENT_BACK });
+  const refused = await refusal(client.tag("orders").next());
+  expect([refused.reason, refused.message]).toEqual(["STORE_EPOCH_CHANGED", WENT_BACK.message]);
+  expect(servers.map(({ allocated }) => allocated.length)).toEqual([1, 1, 1]);
+  // A server that is gone knows nothing better.
+  servers[2]!.kill();
+  await pause(200);
+  expect(await reasonOf(client.tag("orders").next())).toBe("STORE_EPOCH_CHANGED");
+  const failed = events.filter((event) => event.type === "endpoint-failed");
+  expect(failed.map(({ address }) => address)).toEqual([servers[2]!.address]);
+});
+
 test("a busy server is asked again when it said, and no other one instead", async () => {
   const { servers, client } = await fleetFor("orders", 2);
   const error = new IdmintError("OVERLOADED", "busy", { retryAfterMs: 400 });

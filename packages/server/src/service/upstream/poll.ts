@@ -37,7 +37,7 @@ const MAX_CHANGED = 1_000;
 const MAX_PAGES = 20;
 /** Polls that were given up and have not settled yet; a store that never settles them gets no more. */
 const MAX_UNSETTLED = 4;
-/** Time between polls while the store does not answer, so that its return is noticed soon. */
+/** Time between polls while the store does not answer, or waits to be accepted, so that the end of that is noticed soon. */
 const RETRY_MS = 250;
 /** Least time between the beginnings of two polls, however often other servers tell of changes. */
 const HASTE_MS = 50;
@@ -258,8 +258,9 @@ export class Poll {
     this.#isPolling = false;
     for (const resolve of refreshing) resolve();
     const elapsed = clock.now() - startedAt;
-    const everyMs = this.#isHastened ? HASTE_MS : intervalMs;
-    this.#later((isAnswered ? everyMs : Math.min(RETRY_MS, intervalMs)) - elapsed);
+    const isWell = isAnswered && this.fenced === "";
+    const everyMs = isWell ? intervalMs : Math.min(RETRY_MS, intervalMs);
+    this.#later((isAnswered && this.#isHastened ? HASTE_MS : everyMs) - elapsed);
   }
 
   async #pages(): Promise<void> {

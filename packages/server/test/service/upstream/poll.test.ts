@@ -51,6 +51,8 @@ interface Starting {
   readonly start: Promise<void>;
 }
 
+function nothing(): void {}
+
 /** A poll every 800 ms of a store that answers when it is told to. */
 async function started(before: (starting: Starting) => Promise<void> = async () => undefined) {
   const time = new FakeTime();
@@ -96,7 +98,13 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
     ownAccept: { needed: () => undefined, over: () => undefined },
     speaker: { saw: () => undefined },
     claims: { startHistory: () => undefined },
-    directory: { retryAll: () => undefined, apply, history: 0 } as unknown as Directory,
+    directory: {
+      fenceAll: nothing,
+      retryAll: nothing,
+      startHistory: nothing,
+      apply,
+      history: 0,
+    } as unknown as Directory,
     guard: new VersionGuard(),
     record: noRecord(),
     presence,
@@ -181,6 +189,20 @@ test("a server that was cut off opens only after a poll that was sent after its 
   expect(second).not.toBe(returned);
   await second.answer();
   expect(mayIssue()).toBe(true);
+});
+
+test("a store that waits to be accepted is asked four times a second, and then as before", async () => {
+  const { time, asked, at } = await started();
+  const step = async (ms: number, more: Partial<StoreChanges>): Promise<void> => {
+    await pass(time, ms);
+    await asked.at(-1)!.answer(more);
+  };
+  await step(800, { fenced: "it went back" });
+  await step(250, { fenced: "it went back" });
+  await step(250, { incarnation: "two" });
+  await step(750, {});
+  await pass(time, 50);
+  expect(at()).toEqual([0, 800, 1_050, 1_300, 2_100]);
 });
 
 test("an answer that comes later than max_offline opens nothing", async () => {
