@@ -19,6 +19,7 @@ const WAYS = {
   test: "a test of our own",
   simulation: "`pnpm sim`",
   fuzz: "`pnpm fuzz`",
+  nemesis: "`pnpm nemesis`",
   "not recorded": "nobody wrote it down",
 } as const;
 
