@@ -11,6 +11,7 @@ import type {
 } from "@idmint/core/server";
 import { ClaimTally, lostTag, storeUnavailable, withClaims } from "@idmint/core/server";
 import type { MemoryAsk, MemoryDatabase } from "./database.ts";
+import { fenced } from "./rows.ts";
 
 export function askForClaims(
   database: MemoryDatabase,
@@ -22,7 +23,9 @@ export function askForClaims(
     return { outcome: "busy", forMs: ask.expiresAtMs - now };
   }
   const expiresAtMs = now + forMs;
-  database.ask = { nonce, expiresAtMs, looks: 0, claimants: new Map(), claims: new Map() };
+  const granting = fenced(database) === "";
+  const said = { claimants: new Map(), claims: new Map() };
+  database.ask = { nonce, expiresAtMs, granting, looks: 0, ...said };
   return { outcome: "asked", hearing: hearClaims(database, nonce, { number: 0, answered: 0 }) };
 }
 
@@ -32,7 +35,7 @@ export function hearClaims(
   { number, answered }: Look,
 ): Hearing {
   const standing = askOf(database, nonce);
-  const isEarlier = standing !== undefined && standing.looks < answered;
+  const isEarlier = standing !== undefined && isLost(database, standing, answered);
   const ask = isEarlier ? undefined : standing;
   if (ask !== undefined) ask.looks = Math.max(ask.looks, number);
   return {
@@ -72,7 +75,7 @@ export function takeClaims(
   { nonce, look, isTrusted }: AskedClaims,
 ): TakenClaims {
   const ask = askOf(database, nonce);
-  if (ask === undefined || ask.looks < look)
+  if (ask === undefined || isLost(database, ask, look))
     throw storeUnavailable("the claims that were asked for are gone");
   const byTag = Map.groupBy(ask.claims.values(), ({ tag }) => tag);
   const tally = new ClaimTally();
@@ -87,6 +90,11 @@ export function takeClaims(
   }
   database.rows = rows;
   return { ...tally.taken, lost: lost.length, claimants: claimantsOf(ask) };
+}
+
+/** Whether the store went back since: what was said may lack what was granted after it. */
+function isLost(database: MemoryDatabase, ask: MemoryAsk, answered: number): boolean {
+  return ask.looks < answered || (ask.granting && fenced(database) !== "");
 }
 
 /** The ask that stands, if it is this one; also when its time is over and no other has taken its place. */

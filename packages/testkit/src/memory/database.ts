@@ -53,6 +53,8 @@ export type StoredLedgerRow = PlacedLedgerRow & { readonly storedAtMs: number };
 export interface MemoryAsk {
   readonly nonce: string;
   readonly expiresAtMs: number;
+  /** Whether the store granted when it began. */
+  readonly granting: boolean;
   looks: number;
   readonly claimants: Map<string, HeardClaimant>;
   /** The highest of each tag and period. */

@@ -122,9 +122,9 @@ function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return a.id < b.id ? -1 : 1;
 }
 
-function hearingTold({ isStanding, nodes, claimants }: Hearing): object {
+function hearingTold({ isStanding, isEarlier, nodes, claimants }: Hearing): object {
   const rows = nodes.map(({ id, instance, address }) => ({ id, instance, address }));
-  return { isStanding, nodes: namedRows(rows), claimants: claimants.toSorted(byId) };
+  return { isStanding, isEarlier, nodes: namedRows(rows), claimants: claimants.toSorted(byId) };
 }
 
 function keyOf(row: object): string {

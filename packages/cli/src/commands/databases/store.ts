@@ -140,7 +140,7 @@ function addAccept(group: Command, io: Io): void {
       `
 A store goes back when a backup is restored, or when a promoted replica lacks the last grants. Ids are then in use that
 the store does not know. Servers refuse until you accept the store. Servers that run are asked first what they were
-granted, which takes 3 to 12 seconds, and floors are raised above that. The gap is for servers that do not answer, or are
+granted, which takes 3 to 15 seconds, and floors are raised above that. The gap is for servers that do not answer, or are
 gone. It raises no floor of a tag that the store has lost and no server tells of: create that one with a start above all
 its ids. An accept cannot be undone, so it needs --yes or your answer on a terminal. See docs/restore.md.
 ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,

@@ -6,7 +6,8 @@ import type { Hearing, HeardClaimant } from "./ports.ts";
  * INVARIANT: whoever is known to run has spoken, or was waited for until `mostMs`: a server whose row has moved since it was
  * asked, and one that has begun to speak, also where rows do not move (a marked store renews none). Rows that stand still say
  * nothing of anybody, so they are waited for as long as everybody is, `leastMs`. What was said is dropped when the store is seen
- * to have gone back since, or was out of sight for so long that it may have.
+ * to have gone back since, or was out of sight for so long that it may have. After a shorter pause whoever polls has polled twice,
+ * and has marked the store if it lost something in that pause, unless there are pauses until `mostMs` and `leastMs` are over.
  */
 export interface AskState {
   readonly times: AskTimes;
@@ -19,6 +20,8 @@ export interface AskState {
   pageAt: number;
   /** When the last look was sent that was answered. */
   seenAt: number;
+  /** When the last pause ended, or this began. */
+  steadyAt: number;
 }
 
 export interface AskTimes {
@@ -40,6 +43,8 @@ export const ASK_TIMES: AskTimes = {
 
 /** Between two looks that are answered; after more, the store may have been put back to after the first one. */
 export const QUIET_MS = 3_000;
+/** What is a pause between the sending of a look and the answer to the next one. */
+export const STEADY_MS = 1_000;
 
 /** `sentAt`: when the ask was sent. */
 export function createAskState(
@@ -57,6 +62,7 @@ export function createAskState(
     pages: pagesOf(hearing),
     pageAt: now,
     seenAt: sentAt,
+    steadyAt: now,
   };
 }
 
@@ -70,11 +76,15 @@ export function heard(
   now: number,
   sentAt: number = now,
 ): AskVerdict {
-  const isUnsure = now - state.seenAt > QUIET_MS;
+  const outOfSightMs = now - state.seenAt;
+  const isUnsure = outOfSightMs > QUIET_MS;
   if (hearing?.isEarlier === true || (hearing !== undefined && isUnsure)) return "anew";
+  if (hearing !== undefined && outOfSightMs > STEADY_MS) state.steadyAt = now;
   if (hearing !== undefined) state.seenAt = sentAt;
   if (isWaiting(state, hearing, now)) return "wait";
-  return isUnsure ? "anew" : "done";
+  if (isUnsure) return "anew";
+  // The last look before an accept is an answered one.
+  return hearing === undefined ? "wait" : "done";
 }
 
 function isWaiting(state: AskState, hearing: Hearing | undefined, now: number): boolean {
@@ -91,6 +101,7 @@ function isWaiting(state: AskState, hearing: Hearing | undefined, now: number): 
   const waitedMs = now - state.startedAt;
   if (waitedMs < leastMs) return true;
   if (waitedMs >= longestMs) return false;
+  if (now - state.steadyAt < leastMs && waitedMs < mostMs + leastMs) return true;
   const isSpeaking = state.last.claimants.some(({ hasSpoken }) => !hasSpoken);
   if (waitedMs >= mostMs) return isSpeaking && now - state.pageAt < pauseMs;
   return isSpeaking || hasSilentMover(state);

@@ -58,8 +58,11 @@ const MAX_ASKS = 4;
  *    ends by itself.
  * 2. What was said counts while nothing is lost that was granted after it. So a store that goes back to a state in which the ask
  *    stands, with or without claims, is asked anew under another nonce, which all answer with all that they know by then. Each
- *    look finds the one before, or it went back; the accept needs the last one. What an accept cannot know is that the store went
- *    back to a state of after the last look, which is a quarter of a second old, and never older than QUIET_MS.
+ *    look finds the one before, or it went back; the accept needs the last one. A state of after the last look is known by who
+ *    lost something: that one marks the store at its next poll, and a store that granted when it was asked is asked anew once it
+ *    is refused. The accept may come before that poll. So it comes two polls after a look that took longer than STEADY_MS, unless
+ *    looks go on like that. What it cannot know is that the store went back to a state of less than STEADY_MS ago, a moment
+ *    before it.
  */
 export async function acceptAsking(
   ports: AskingPorts,

@@ -50,7 +50,7 @@ export type ClaimsAnswer = "busy" | "heard" | "not-asked";
 export interface Hearing {
   /** False: the ask was withdrawn, another one took its place once it was over, or it stands in an earlier state. */
   readonly isStanding: boolean;
-  /** It stands without a look that was answered: the store went back since. */
+  /** It stands without a look that was answered, or the store granted when it began and is refused now: it went back since. */
   readonly isEarlier: boolean;
   readonly nodes: readonly Pick<NodeRow, "address" | "id" | "instance" | "renewals">[];
   readonly claimants: readonly HeardClaimant[];
@@ -104,6 +104,9 @@ export interface TakenClaims {
  * 5. Claims are dropped with their ask: by the accept that takes them, when it is withdrawn, and by the next ask.
  * 6. A store may go back to a state in which the ask stands, and its claims lack what was granted since. What only the accept
  *    writes shows that: each look is written into the ask, over no ask that lacks an answered one, and the accept needs the last.
+ *    A later state has them all. Then a server shows it that lost something, since it marks the store. So an ask has whether the
+ *    store granted when it began, and one of a store that granted counts no more once that is refused. A store that was refused
+ *    when the ask began granted nothing since.
  */
 export interface ClaimStore {
   /**

@@ -7,6 +7,7 @@ import {
   createAskState,
   heard,
   QUIET_MS,
+  STEADY_MS,
 } from "../../../src/server/claims/ask-state.ts";
 import type { HeardClaimant, Hearing } from "../../../src/server/claims/ports.ts";
 
@@ -80,6 +81,7 @@ test("whoever was out of sight, or in an earlier state, is asked anew", () => {
       const state = createAskState(hearing([]), 0, TIMES);
       let now = 0;
       let seenAt = 0;
+      let pausedAt = 0;
       for (const { afterMs, takesMs, is } of looks) {
         const sentAt = now + afterMs;
         now = sentAt + takesMs;
@@ -89,6 +91,11 @@ test("whoever was out of sight, or in an earlier state, is asked anew", () => {
         // Of what was said up to then nobody knows whether something was lost that came after.
         if (now - seenAt > QUIET_MS) expect(verdict).not.toBe("done");
         if (now - seenAt > QUIET_MS && is === "answered") expect(verdict).toBe("anew");
+        if (is === "lost") expect(verdict).not.toBe("done");
+        if (now - seenAt > STEADY_MS && is === "answered") pausedAt = now;
+        // Whoever lost something in a pause has time to find it.
+        const isTime = now - pausedAt >= TIMES.leastMs || now >= TIMES.mostMs + TIMES.leastMs;
+        if (!isTime) expect(verdict).not.toBe("done");
         if (verdict !== "wait") return;
         if (is === "answered") seenAt = sentAt;
       }

@@ -8,7 +8,7 @@ import {
 import { ACCEPT_TIMEOUT_MS } from "../shared/config.ts";
 import { storeAccepted } from "../shared/records/audit.ts";
 import { another, check, type Closing, type Raise, raiseAll } from "./accept-tags.ts";
-import { endOfAsk, NOTHING_SAID, readClaims, type Said } from "./claims.ts";
+import { claimsGone, endOfAsk, NOTHING_SAID, readClaims, type Said } from "./claims.ts";
 import { putAudit } from "./records/audit.ts";
 import type { StoreRecord } from "./cluster/guard-state.ts";
 import type { Compare, Op } from "./cluster/protocol.ts";
@@ -106,7 +106,10 @@ async function begin(
     await check(session, { ...how, claims: said.claims });
     const closed = await writeRecord(
       session,
-      ({ record }) => ({ ...record, accepting: incarnation }),
+      ({ record, fenced }) => {
+        if (said.needsGranting && fenced !== "") throw claimsGone();
+        return { ...record, accepting: incarnation };
+      },
       endOfAsk(session.keys),
       said.compare,
     );

@@ -1,3 +1,4 @@
+import type { IdmintError } from "@idmint/core";
 import {
   type Asked,
   type AskedClaims,
@@ -47,9 +48,10 @@ export async function askForClaims(
     // A lease that is not used is there for as long as one that is.
     const [[standing] = []] = await session.read([{ key }], ALLOWED);
     if (standing !== undefined) return false;
+    const isRefused = await isRefusedIn(session);
     const ttl = String(Math.ceil(forMs / 1_000));
     const { id: lease } = await etcd.ask(session.deadlineMs, (ask) => ask("leaseGrant", { ttl }));
-    const put = { put: { key, value: jsonOf({ nonce, lease, looks: 0 }), lease } };
+    const put = { put: { key, value: jsonOf({ nonce, lease, isRefused, looks: 0 }), lease } };
     return write(session, [{ key, modRevision: "0" }], [...removalOfClaims(keys), put]);
   });
   if (!isAsked) return { outcome: "busy", forMs };
@@ -62,16 +64,18 @@ export async function hearClaims(
 ): Promise<Hearing> {
   const { keys } = etcd;
   return etcd.run(async (session) => {
+    const isRefused = await isRefusedIn(session);
     const ranges = [{ key: keys.one("ask") }, keys.claimants(), keys.nodes()];
     const [[ask] = [], claimants = [], nodes = []] = await session.read(ranges, ALLOWED);
     const standing = standingAsk(ask);
     const isAsked = ask !== undefined && standing?.nonce === nonce;
-    const isEarlier = isAsked && standing.looks < answered;
+    const isEarlier = isAsked && (standing.looks < answered || (isRefused && !standing.isRefused));
     const isStanding = isAsked && !isEarlier;
     if (isStanding && number > standing.looks) {
       const { key, value } = ask;
       const { lease } = standing;
-      const put = { put: { key, value: jsonOf({ nonce, lease, looks: number }), lease } };
+      const looked = jsonOf({ ...standing, looks: number });
+      const put = { put: { key, value: looked, lease } };
       if (!(await write(session, [{ key, value }], [put])))
         throw storeUnavailable("the ask was ended or looked at meanwhile");
     }
@@ -149,13 +153,25 @@ function removalOfClaims(keys: Keys): readonly Op[] {
   return [{ remove: keys.claimants() }, { remove: keys.claims() }];
 }
 
-/** The nonce of the ask that stands. */
-export function standingAsk(
-  kv: KeyValue | undefined,
-): { readonly nonce: string; readonly lease: string; readonly looks: number } | undefined {
-  const { nonce, lease, looks = "0" } = kv === undefined ? {} : fieldsOf(kv.value);
+/** Whether the store grants nothing now. */
+async function isRefusedIn({ etcd, deadlineMs }: Session): Promise<boolean> {
+  const { standing } = await etcd.transact(deadlineMs, [], { effect: "any", ...ALLOWED });
+  return standing.fenced !== "";
+}
+
+/** The ask that stands. */
+interface StandingAsk {
+  readonly nonce: string;
+  readonly lease: string;
+  /** Whether the store granted nothing when it began. */
+  readonly isRefused: boolean;
+  readonly looks: number;
+}
+
+export function standingAsk(kv: KeyValue | undefined): StandingAsk | undefined {
+  const { nonce, lease, isRefused, looks = "0" } = kv === undefined ? {} : fieldsOf(kv.value);
   if (nonce === undefined || lease === undefined) return undefined;
-  return { nonce, lease, looks: Number(looks) };
+  return { nonce, lease, isRefused: String(isRefused) === "true", looks: Number(looks) };
 }
 
 /** What an accept takes. */
@@ -163,11 +179,22 @@ export interface Said {
   /** By tag. */
   readonly claims: ReadonlyMap<string, readonly Claim[]>;
   readonly claimants: readonly HeardClaimant[];
+  /** Whether it counts only while the store is not refused: see ClaimStore. */
+  readonly needsGranting: boolean;
   /** Holds until somebody claims more. */
   readonly compare: readonly Compare[];
 }
 
-export const NOTHING_SAID: Said = { claims: new Map(), claimants: [], compare: [] };
+export const NOTHING_SAID: Said = {
+  claims: new Map(),
+  claimants: [],
+  needsGranting: false,
+  compare: [],
+};
+
+export function claimsGone(): IdmintError {
+  return storeUnavailable("the claims that were asked for are gone");
+}
 
 /** Everything that was said for an ask, which is kept from ending for as long as it may last in all. */
 export async function readClaims(session: Session, { nonce, look }: AskedClaims): Promise<Said> {
@@ -176,9 +203,9 @@ export async function readClaims(session: Session, { nonce, look }: AskedClaims)
   const [[ask] = [], claimants = []] = await session.read(ranges, ALLOWED);
   const standing = standingAsk(ask);
   if (ask === undefined || standing?.nonce !== nonce || standing.looks < look) {
-    throw storeUnavailable("the claims that were asked for are gone");
+    throw claimsGone();
   }
-  const { lease: id } = standing;
+  const { lease: id, isRefused } = standing;
   await etcd.ask(deadlineMs, (member) => member("leaseKeepAlive", { id }));
   const claims = new Map<string, Claim[]>();
   const pages = { ...keys.claims(), limit: PAGES };
@@ -192,7 +219,8 @@ export async function readClaims(session: Session, { nonce, look }: AskedClaims)
     from = next(last.key);
   }
   const { key, modRevision } = ask;
-  return { claims, claimants: claimantsFrom(claimants), compare: [{ key, modRevision }] };
+  const compare = [{ key, modRevision }];
+  return { claims, claimants: claimantsFrom(claimants), needsGranting: !isRefused, compare };
 }
 
 /** The highest of each period. */

@@ -28,6 +28,9 @@ const FENCED = `CASE
     THEN 'the store was loaded from a dump, changed by hand, or rewritten by an ALTER TABLE'
   ELSE '' END`;
 
+/** SQL: whether the store grants, by its row alone. */
+export const IS_GRANTING: string = `coalesce((SELECT ${FENCED} = '' FROM idmint.store AS s), false)`;
+
 const STORE = "idmint.store";
 
 export type IdentityTable = "idmint.store" | "idmint_ticket.database";

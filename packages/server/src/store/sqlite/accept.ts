@@ -111,7 +111,9 @@ function raise(
   const now = database.now();
   const seconds = Math.floor(now / 1_000);
   beginPeriods(transaction, now);
-  const claims = asked === undefined ? undefined : takeClaims(transaction, asked, Math.floor(now));
+  // What one process alone sees is not looked for again: the last look did.
+  const at = { nowMs: Math.floor(now), isRefused: store.identity !== files.identity };
+  const claims = asked === undefined ? undefined : takeClaims(transaction, asked, at);
   endAsks(transaction);
   raisePeriods(transaction, gap);
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);

@@ -209,6 +209,7 @@ CREATE TABLE idmint.ask (
   nonce text NOT NULL,
   expires_at_ms bigint NOT NULL,
   identity text NOT NULL,
+  granting boolean NOT NULL,
   looks integer NOT NULL DEFAULT 0
 );
 

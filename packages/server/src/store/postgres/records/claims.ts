@@ -16,7 +16,7 @@ import {
 import { otherPeriodsText } from "../../shared/period.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../../shared/tag-row.ts";
 import type { Connections, Session } from "../connections.ts";
-import { NOW_MS, PRESENT_IDENTITY } from "../identity.ts";
+import { IS_GRANTING, NOW_MS, PRESENT_IDENTITY } from "../identity.ts";
 
 /**
  * What servers claim before an accept (ClaimStore of core).
@@ -33,15 +33,19 @@ const LOCAL = `commit_level AS MATERIALIZED (SELECT set_config('synchronous_comm
 /** A standby that is promoted may have an ask and lack what was said to it, so an ask stands where it was begun. */
 const STANDS_HERE = `a.identity = ${PRESENT_IDENTITY}`;
 
+/** Nobody has seen since that the store went back. */
+const IS_UNLOST = `(NOT a.granting OR ${IS_GRANTING})`;
+
 /** SQL: the nonce of the ask that stands; null: there is none. */
 export const STANDING_ASK: string = `(SELECT a.nonce FROM idmint.ask AS a WHERE a.expires_at_ms > ${NOW_MS} AND ${STANDS_HERE})`;
 
 // An ask that is over gives way, one of another history too, and one from before the clock was set back.
 const ASK = `WITH ${LOCAL}, asked AS (
-  INSERT INTO idmint.ask AS a (nonce, expires_at_ms, identity)
-  SELECT $1, ${NOW_MS} + $2::bigint, ${PRESENT_IDENTITY} FROM commit_level AS c WHERE c.level <> ''
+  INSERT INTO idmint.ask AS a (nonce, expires_at_ms, identity, granting)
+  SELECT $1, ${NOW_MS} + $2::bigint, ${PRESENT_IDENTITY}, ${IS_GRANTING} FROM commit_level AS c WHERE c.level <> ''
   ON CONFLICT (singleton) DO UPDATE
-    SET nonce = excluded.nonce, expires_at_ms = excluded.expires_at_ms, identity = excluded.identity, looks = 0
+    SET nonce = excluded.nonce, expires_at_ms = excluded.expires_at_ms, identity = excluded.identity,
+      granting = excluded.granting, looks = 0
     WHERE a.expires_at_ms <= ${NOW_MS} OR a.identity <> excluded.identity OR a.expires_at_ms > ${NOW_MS} + ${2 * ASK_MS}
   RETURNING nonce
 ), no_claimant AS (DELETE FROM idmint.claimant WHERE EXISTS (SELECT FROM asked)
@@ -56,10 +60,11 @@ const CLAIMANTS = `(SELECT coalesce(json_agg(json_build_object('id', c.id, 'inst
 // The nonce, the number of the look, and that of the last one that was answered.
 const HEAR = `WITH ${LOCAL}, looked AS (
   UPDATE idmint.ask AS a SET looks = greatest(a.looks, $2::integer) FROM commit_level AS c
-  WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks >= $3::integer AND c.level <> '' RETURNING a.nonce
+  WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks >= $3::integer AND ${IS_UNLOST} AND c.level <> '' RETURNING a.nonce
 )
 SELECT EXISTS (SELECT FROM looked) AS is_standing, ${CLAIMANTS} AS claimants,
-  EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks < $3::integer) AS is_earlier,
+  EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE}
+    AND (a.looks < $3::integer OR NOT ${IS_UNLOST})) AS is_earlier,
   (SELECT coalesce(json_agg(json_build_object('id', n.id, 'instance', n.instance, 'address', n.address,
     'renewals', n.renewals::text)), '[]') FROM idmint.node AS n) AS nodes`;
 
@@ -184,7 +189,8 @@ export async function withdrawAsk(connections: Connections, nonce: string): Prom
   await one(connections, WITHDRAW, [nonce]);
 }
 
-const TAKE = `SELECT ${NOW_MS} AS store_now, EXISTS (SELECT FROM idmint.ask AS a WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks >= $2::integer) AS is_standing,
+const TAKE = `SELECT ${NOW_MS} AS store_now, EXISTS (SELECT FROM idmint.ask AS a
+  WHERE a.nonce = $1 AND ${STANDS_HERE} AND a.looks >= $2::integer AND ${IS_UNLOST}) AS is_standing,
   ${CLAIMANTS} AS claimants, k.tag, k.claims, ${TAG_COLUMNS.map((column) => `t.${column}`).join(", ")}
 FROM idmint.store AS s LEFT JOIN (
   SELECT c.tag, json_agg(json_build_object('tag', c.tag, 'period', c.period, 'last', c.last::text)) AS claims

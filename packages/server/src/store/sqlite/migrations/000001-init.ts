@@ -120,6 +120,7 @@ CREATE TABLE ask (
   singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
   nonce TEXT NOT NULL,
   expires_at_ms INTEGER NOT NULL,
+  granting INTEGER NOT NULL,
   looks INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 

@@ -20,9 +20,9 @@ import type { Database } from "../file/database.ts";
 import { addTag, readTag } from "../tags.ts";
 
 const STANDING = "SELECT nonce, expires_at_ms FROM ask WHERE expires_at_ms > ?";
-const LOOKS = "SELECT looks FROM ask WHERE nonce = ?";
-const LOOK = "UPDATE ask SET looks = max(looks, ?2) WHERE nonce = ?1 AND looks >= ?3";
-const ASK = "INSERT INTO ask (singleton, nonce, expires_at_ms) VALUES (1, ?, ?)";
+const LOOKS = "SELECT looks, granting FROM ask WHERE nonce = ?";
+const LOOK = "UPDATE ask SET looks = max(looks, ?) WHERE nonce = ?";
+const ASK = "INSERT INTO ask (singleton, nonce, expires_at_ms, granting) VALUES (1, ?, ?, ?)";
 const NODES = "SELECT id, instance, address, renewals FROM node";
 const CLAIMANTS =
   "SELECT id, instance, address, since_ms, whole, pages, spoken FROM claimant ORDER BY id";
@@ -49,13 +49,15 @@ const CLAIM_WAIT_MS = 300;
 function write<T>(
   database: Database,
   deadlineMs: number,
-  work: (transaction: Transaction) => T,
+  work: (transaction: Transaction, isRefused: boolean) => T,
 ): T {
   try {
-    return database.write(deadlineMs, work);
+    return database.write(deadlineMs, (transaction) => work(transaction, false));
   } catch (error) {
     if (!(error instanceof IdmintError) || error.reason !== "STORE_EPOCH_CHANGED") throw error;
-    return database.write(deadlineMs, work, { fenced: "allow" });
+    return database.write(deadlineMs, (transaction) => work(transaction, true), {
+      fenced: "allow",
+    });
   }
 }
 
@@ -69,15 +71,15 @@ export function askForClaims(
   deadlineMs: number,
   ...[nonce, forMs]: CallArgs["askForClaims"]
 ): Asked {
-  return write(database, deadlineMs, (transaction) => {
+  return write(database, deadlineMs, (transaction, isRefused) => {
     const nowMs = Math.floor(database.now());
     const standing = transaction.get(STANDING, nowMs);
     const leftMs = Number(standing?.["expires_at_ms"] ?? nowMs) - nowMs;
     // Beyond that it was asked before the clock was set back.
     if (leftMs > 0 && leftMs <= 2 * ASK_MS) return { outcome: "busy", forMs: leftMs };
     endAsks(transaction);
-    transaction.run(ASK, nonce, nowMs + forMs);
-    return { outcome: "asked", hearing: hearingOf(transaction, nonce, 0) };
+    transaction.run(ASK, nonce, nowMs + forMs, isRefused ? 0 : 1);
+    return { outcome: "asked", hearing: hearingOf(transaction, "stands") };
   });
 }
 
@@ -86,18 +88,18 @@ export function hearClaims(
   deadlineMs: number,
   ...[nonce, { number, answered }]: CallArgs["hearClaims"]
 ): Hearing {
-  return write(database, deadlineMs, (transaction) => {
-    transaction.run(LOOK, nonce, number, answered);
-    return hearingOf(transaction, nonce, answered);
+  return write(database, deadlineMs, (transaction, isRefused) => {
+    const found = standingOf(transaction, nonce, answered, isRefused);
+    if (found === "stands") transaction.run(LOOK, number, nonce);
+    return hearingOf(transaction, found);
   });
 }
 
-function hearingOf(transaction: Transaction, nonce: string, answered: number): Hearing {
-  const looks = looksOf(transaction, nonce);
-  const isStanding = looks !== undefined && looks >= answered;
+function hearingOf(transaction: Transaction, found: Found): Hearing {
+  const isStanding = found === "stands";
   return {
     isStanding,
-    isEarlier: looks !== undefined && looks < answered,
+    isEarlier: found === "earlier",
     nodes: transaction.all(NODES).map((row) => ({
       id: String(row["id"]),
       instance: String(row["instance"]),
@@ -145,9 +147,9 @@ export function withdrawAsk(database: Database, deadlineMs: number, nonce: strin
 export function takeClaims(
   transaction: Transaction,
   { nonce, look, isTrusted }: AskedClaims,
-  nowMs: number,
+  { nowMs, isRefused }: { readonly nowMs: number; readonly isRefused: boolean },
 ): TakenClaims {
-  if ((looksOf(transaction, nonce) ?? -1) < look) {
+  if (standingOf(transaction, nonce, look, isRefused) !== "stands") {
     throw storeUnavailable("the claims that were asked for are gone");
   }
   const tally = new ClaimTally();
@@ -174,13 +176,22 @@ export function endAsks(transaction: Transaction): void {
 }
 
 function isAsked(transaction: Transaction, nonce: string): boolean {
-  return looksOf(transaction, nonce) !== undefined;
+  return standingOf(transaction, nonce) !== "gone";
 }
 
-/** Undefined: no such ask stands. */
-function looksOf(transaction: Transaction, nonce: string): number | undefined {
-  const looks = transaction.get(LOOKS, nonce)?.["looks"];
-  return looks === undefined ? undefined : Number(looks);
+/** `earlier`: the store went back since it was asked; see Hearing. */
+type Found = "earlier" | "gone" | "stands";
+
+function standingOf(
+  transaction: Transaction,
+  nonce: string,
+  answered = 0,
+  isRefused = false,
+): Found {
+  const ask = transaction.get(LOOKS, nonce);
+  if (ask === undefined) return "gone";
+  const isLost = Number(ask["looks"]) < answered || (isRefused && Number(ask["granting"]) === 1);
+  return isLost ? "earlier" : "stands";
 }
 
 function claimantsOf(transaction: Transaction): readonly HeardClaimant[] {
