@@ -16,14 +16,16 @@ export interface OwnAcceptPorts {
  * type. It runs beside the polls, by which this server says what it was granted.
  *
  * INVARIANT: once for each history, when it was done. While somebody else asks, or the store does not answer, the next poll
- * tries again, as long as the store is still the one that went back.
+ * tries again, as long as the store is still the one that went back. Where claims reach the end of a tag, an operator has to say
+ * whether that is so: nobody tries again, since one accept asks at a time and servers that try leave no turn to the operator's.
  */
 export class OwnAccept {
   readonly #ports: OwnAcceptPorts;
-  #acceptedIn: string | undefined;
+  /** In which history it was done, or is an operator's to do. */
+  #overIn: string | undefined;
   #wantedIn: string | undefined;
   #isRunning = false;
-  /** Whether it was told that the accept failed, which is told once. */
+  /** Whether it was told that the accept failed, which is told once, and again when it is an operator's to do. */
   #isFailing = false;
 
   constructor(ports: OwnAcceptPorts) {
@@ -34,7 +36,7 @@ export class OwnAccept {
   needed(history: string | undefined): void {
     const { gap } = this.#ports;
     this.#wantedIn = history;
-    if (gap === undefined || this.#isRunning || this.#acceptedIn === history) return;
+    if (gap === undefined || this.#isRunning || this.#overIn === history) return;
     void this.#run(gap, history);
   }
 
@@ -49,13 +51,16 @@ export class OwnAccept {
     const isWanted = (): boolean => this.#wantedIn === history;
     try {
       const { tags } = await accept(gap, isWanted);
-      this.#acceptedIn = history;
+      this.#overIn = history;
       this.#isFailing = false;
       emit({ type: "store-accepted", gap, tags });
       onAccepted();
     } catch (thrown) {
       if (!isWanted()) return;
-      if (!this.#isFailing) emit({ type: "own-accept-failed", error: IdmintError.from(thrown) });
+      const error = IdmintError.from(thrown);
+      const isOver = error.reason === "VALUE_OUT_OF_RANGE";
+      if (isOver) this.#overIn = history;
+      if (isOver || !this.#isFailing) emit({ type: "own-accept-failed", error });
       this.#isFailing = true;
     } finally {
       this.#isRunning = false;
