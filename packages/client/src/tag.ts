@@ -22,11 +22,13 @@ import type { Route } from "./servers/fleet.ts";
 import { type KindFacts, kindFactsOf, type IdSource } from "./kinds/id-source.ts";
 import { COLD_RETRY_MS, hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
 import { idSourceFor } from "./kinds/sources.ts";
+import { isOfChange } from "./kinds/uncached-ids.ts";
 
 /** How long the kind of an unused tag is remembered, in milliseconds. */
 const KIND_IDLE_MS = 60_000;
-/** Most turns that one call takes: memory, servers, and once more if the kind of the tag changes meanwhile. */
+/** Most turns that one call takes after a change of its tag, and most changes: memory, servers, and once more if they do not agree. */
 const MAX_TURNS = 4;
+const MAX_CHANGES = 20;
 
 /**
  * One tag of a client: core's double buffer over AllocateSegment, or an `IdSource` for tags that servers hand out no segments
@@ -299,15 +301,17 @@ export class BufferedTag implements IdTag {
     fromSource: (source: IdSource, call: Call) => Promise<T>,
   ): Promise<T> {
     const call: Call = { deadline, signal, isImpatient };
-    for (let turn = 1; ; turn++) {
+    for (let turn = 1, changes = 0; ; turn++) {
       const source = this.#source;
       try {
         // Each turn begins with what the one before it found out.
         return await (source === undefined ? fromMemory(call) : fromSource(source, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);
+        const isChanged = isOfChange(error) && changes++ < MAX_CHANGES;
+        if (isChanged) turn = 1;
         const isLast = error.reason !== "WRONG_KIND" || this.#source === source;
-        if (isLast || turn === MAX_TURNS) throw ownRefusal(thrown);
+        if (!isChanged && (isLast || turn === MAX_TURNS)) throw ownRefusal(thrown);
       }
     }
   }

@@ -22,6 +22,13 @@ import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
 import { WAYS } from "./ways.ts";
 
+const NEWER_EPOCH = "newer_epoch";
+
+/** Whether an answer was not used because the tag was changed before it: it may be of another kind now. */
+export function isOfChange({ metadata }: IdmintError): boolean {
+  return metadata[NEWER_EPOCH] !== undefined;
+}
+
 /** Longest delay that a server's RetryInfo can ask for, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 30_000;
 
@@ -279,7 +286,8 @@ export class UncachedIds {
         count,
         `of epoch ${epoch}; the SDK asks for the kind of the tag again`,
       );
-      throw new IdmintError("WRONG_KIND", error.message, { metadata: error.metadata });
+      const metadata = { ...error.metadata, [NEWER_EPOCH]: String(epoch) };
+      throw new IdmintError("WRONG_KIND", error.message, { metadata });
     }
     const endsAtMs = periodEndTime?.getTime() ?? 0;
     if (this.isStrict) this.#advance(segments, { epoch, endsAtMs, count });

@@ -305,6 +305,29 @@ test("after a newer epoch the kind is asked for anew, within the call", async ()
   expect(rangesOf(await tag.take(3))).toBe("503+3");
 });
 
+test("a call goes on through all changes of a tag that come within it", async () => {
+  const world = await worldOf("sequence");
+  const { pending, generating } = world.transport;
+  const tag = world.client.tag("t");
+  const slow = tag.next();
+  let base = 10n;
+  for (const epoch of [2n, 3n, 4n, 5n]) {
+    const first = await onlyOne(world);
+    const quick = tag.next();
+    first.answer(idsFrom(base, 1, { epoch }));
+    for (let turn = 0; turn < 3; turn++) await settle();
+    // It was sent before the slow one knows that the tag is of the same kind in this epoch.
+    expect([pending.length, generating.length]).toEqual([1, 1]);
+    pending.shift()!.fail(wrongKind("sequence"));
+    await settle();
+    await answerFrom(world, base + 1n, { epoch });
+    expect(await quick).toBe(base + 1n);
+    base += 10n;
+  }
+  await answerFrom(world, base, { epoch: 5n });
+  expect(await slow).toBe(base);
+});
+
 test("a segment tag that is made again as a sequence drops what is in memory", async () => {
   const world = fakeWorld({ address: "a:1" });
   const tag = world.client.tag("t");
