@@ -16,8 +16,10 @@ export function recordLedger(
 ): void {
   for (const row of rows) writeLedger(database, row);
   const last = database.ledger.at(-1)?.position ?? 0n;
+  const lastGone = last - BigInt(maxRows);
+  const keptSinceMs = database.now() - keepForMs;
   const isOld = ({ position, storedAtMs }: (typeof database.ledger)[number]): boolean =>
-    position <= last - BigInt(maxRows) || storedAtMs < database.now() - keepForMs;
+    position <= lastGone || storedAtMs < keptSinceMs;
   const oldest = database.ledger.slice(0, MAX_FORGOTTEN_ROWS);
   const gone = oldest.findLastIndex(isOld) + 1;
   for (const { tag, version } of oldest.slice(0, gone)) forget(database, tag, version);

@@ -4,6 +4,8 @@ import { MOVE_FAILED_AFTER_MS, type RedisDoubt, redisIsForeign } from "@idmint/c
 interface Hash {
   readonly fields: Map<string, string>;
   expiresAtMs: number;
+  /** Whether a snapshot has it. */
+  isKept: boolean;
 }
 
 /** What a Redis holds at one moment; `restore` brings it back, as a snapshot would. */
@@ -32,6 +34,8 @@ export interface Asked {
 /**
  * The hashes of one Redis in memory, with the rules that all scripts share (server/src/store/redis/scripts.ts, whose names of
  * fields these are). A test holds it against a real Redis.
+ *
+ * INVARIANT: a hash that a snapshot has is changed no more: what changes is a copy (`#own`). Few change between two snapshots.
  */
 export class RedisHashes {
   readonly name: string;
@@ -58,11 +62,12 @@ export class RedisHashes {
   }
 
   snapshot(): RedisSnapshot {
-    return { hashes: copyOf(this.#hashes), sequences: new Set(this.#sequences) };
+    for (const hash of this.#hashes.values()) hash.isKept = true;
+    return { hashes: new Map(this.#hashes), sequences: new Set(this.#sequences) };
   }
 
   restore({ hashes, sequences }: RedisSnapshot): void {
-    this.#hashes = copyOf(hashes);
+    this.#hashes = new Map(hashes);
     this.#sequences = new Set(sequences);
   }
 
@@ -102,16 +107,16 @@ export class RedisHashes {
   }
 
   set(tag: string, values: Readonly<Record<string, bigint | number | string>>): void {
-    let hash = this.#present(tag);
+    let hash = this.#own(tag);
     if (hash === undefined) {
-      hash = { fields: new Map(), expiresAtMs: Infinity };
+      hash = { fields: new Map(), expiresAtMs: Infinity, isKept: false };
       this.#hashes.set(tag, hash);
     }
     for (const [field, value] of Object.entries(values)) hash.fields.set(field, String(value));
   }
 
   delete(tag: string, field: string): void {
-    this.#present(tag)?.fields.delete(field);
+    this.#own(tag)?.fields.delete(field);
   }
 
   /** Whether the hash is this store's. Throws STORE_REFUSED when it is another one's. */
@@ -204,8 +209,17 @@ export class RedisHashes {
   }
 
   #expire(tag: string, ms: number): void {
-    const hash = this.#hashes.get(tag);
+    const hash = this.#own(tag);
     if (hash !== undefined) hash.expiresAtMs = this.#wallClock() + ms;
+  }
+
+  /** What may be changed of a tag; undefined: there is nothing. */
+  #own(tag: string): Hash | undefined {
+    const hash = this.#present(tag);
+    if (hash?.isKept !== true) return hash;
+    const copy = { ...hash, fields: new Map(hash.fields), isKept: false };
+    this.#hashes.set(tag, copy);
+    return copy;
   }
 
   #present(tag: string): Hash | undefined {
@@ -214,13 +228,4 @@ export class RedisHashes {
     this.#hashes.delete(tag);
     return undefined;
   }
-}
-
-function copyOf(hashes: ReadonlyMap<string, Hash>): Map<string, Hash> {
-  return new Map(
-    [...hashes].map(([tag, { fields, expiresAtMs }]) => [
-      tag,
-      { fields: new Map(fields), expiresAtMs },
-    ]),
-  );
 }
