@@ -3,7 +3,7 @@ import { didNotEnd } from "./explain.ts";
 import type { Asked, Done } from "./worker.ts";
 
 /** A history leaves much behind at once: with room for it, little is moved. */
-const YOUNG_MB = 96;
+const YOUNG_MB = 192;
 /** A history takes a second or two of a busy machine. */
 const MOST_SECONDS = 60;
 /** To find the faults that it takes, it is run up to sixty times. */

@@ -53,7 +53,8 @@ export class Network {
     let delayMs = LEAST_MS + dice.about(MEAN_MS);
     if (dice.chance(SLOW_SHARE)) delayMs += dice.about(SLOW_MEAN_MS);
     let arrives = true;
-    for (const { trouble } of this.#of(from, to)) {
+    for (const { ways, trouble } of this.#troubles) {
+      if (!isAmong(ways, from, to)) continue;
       if (trouble.isCut === true || dice.chance(trouble.loss ?? 0)) arrives = false;
       if (trouble.delayMs !== undefined) delayMs += dice.about(trouble.delayMs);
     }
@@ -70,7 +71,8 @@ export class Network {
   request(from: World, to: string, arrive: () => void): void {
     if (!from.acts()) return;
     this.carry(from.place, to, arrive);
-    for (const { trouble } of this.#of(from.place, to)) {
+    for (const { ways, trouble } of this.#troubles) {
+      if (!isAmong(ways, from.place, to)) continue;
       if (!this.#dice.chance(trouble.twice ?? 0)) continue;
       const laterMs = this.#dice.about(AGAIN_MS);
       this.#queue.after(laterMs, () => this.carry(from.place, to, arrive));
@@ -106,12 +108,10 @@ export class Network {
       this.#queue.after(lastAt - this.#queue.now, () => underWay.shift()?.());
     };
   }
+}
 
-  *#of(from: string, to: string) {
-    for (const one of this.#troubles) {
-      if (one.ways.some((way) => isOf(way[0], from) && isOf(way[1], to))) yield one;
-    }
-  }
+function isAmong(ways: readonly Way[], from: string, to: string): boolean {
+  return ways.some((way) => isOf(way[0], from) && isOf(way[1], to));
 }
 
 function isOf(pattern: string, place: string): boolean {

@@ -1,7 +1,10 @@
-interface Event {
-  readonly at: number;
+/** Something that happens later, once; whoever makes many keeps one, and adds it again. */
+export interface Event {
+  /** The queue's own, while it waits. */
+  at: number;
   /** Events of one time run in the order in which they were made. */
-  readonly number: number;
+  number: number;
+  /** Undefined: it does not happen any more. */
   run: (() => void) | undefined;
 }
 
@@ -38,11 +41,18 @@ export class EventQueue {
 
   /** Runs something later; the answer takes that back. */
   after(delayMs: number, run: () => void): () => void {
-    const event: Event = { at: this.#now + Math.max(0, delayMs), number: this.#made++, run };
-    this.#push(event);
+    const event: Event = { at: 0, number: 0, run };
+    this.add(event, delayMs);
     return () => {
       event.run = undefined;
     };
+  }
+
+  /** The same, of an event that does not wait already. */
+  add(event: Event, delayMs: number): void {
+    event.at = this.#now + Math.max(0, delayMs);
+    event.number = this.#made++;
+    this.#push(event);
   }
 
   /** Runs what comes due up to then, each event at its own time. */

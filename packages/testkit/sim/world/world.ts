@@ -1,6 +1,6 @@
 import { elapsedClock, type Clock, type Timers } from "@idmint/core";
 import { Dice } from "./random.ts";
-import type { EventQueue } from "./queue.ts";
+import type { Event, EventQueue } from "./queue.ts";
 
 /** 2027-01-01, a Friday, 23:59:30 UTC: periods end during a history. */
 const WALL_START_MS = Date.UTC(2027, 0, 1, 23, 59, 30);
@@ -21,13 +21,6 @@ export interface ClockSettings {
 
 interface Held {
   readonly run: () => void;
-}
-
-interface Timer extends Held {
-  /** On the monotonic clock. */
-  readonly dueAt: number;
-  isOver: boolean;
-  cancel: (() => void) | undefined;
 }
 
 /**
@@ -134,38 +127,25 @@ export class World implements Clock, Timers {
   after(delayMs: number, run: () => void): () => void {
     // As Node: at least a millisecond.
     const wantedMs = Math.max(1, delayMs);
-    const timer = { run, dueAt: this.#monotonic() + wantedMs, isOver: false, cancel: undefined };
+    // On the monotonic clock.
+    const dueAt = this.#monotonic() + wantedMs;
+    const due = (): void => {
+      if (timer.run === undefined) return;
+      const leftMs = dueAt - this.#monotonic();
+      // The clock of timers stood still with the machine.
+      if (leftMs > 1e-6) return this.#queue.add(timer, leftMs / this.#rate);
+      end();
+      run();
+    };
+    const end = (): void => {
+      if (timer.run === undefined) return;
+      timer.run = undefined;
+      this.#timers--;
+    };
+    const timer: Event = { at: 0, number: 0, run: () => this.deliver(due) };
     this.#timers++;
-    this.#wait(timer, wantedMs / this.#rate + this.dice.next() * LATE_MS);
-    return () => this.#cancel(timer);
-  }
-
-  #wait(timer: Timer, ms: number): void {
-    timer.cancel = this.#queue.after(ms, () => {
-      if (this.#isDead) return;
-      if (this.isStopped) this.#held.push({ run: () => this.#due(timer) });
-      else this.#due(timer);
-    });
-  }
-
-  #due(timer: Timer): void {
-    if (timer.isOver) return;
-    const leftMs = timer.dueAt - this.#monotonic();
-    // The clock of timers stood still with the machine.
-    if (leftMs > 1e-6) return this.#wait(timer, leftMs / this.#rate);
-    this.#end(timer);
-    timer.run();
-  }
-
-  #cancel(timer: Timer): void {
-    if (timer.isOver) return;
-    this.#end(timer);
-    timer.cancel?.();
-  }
-
-  #end(timer: Timer): void {
-    timer.isOver = true;
-    this.#timers--;
+    this.#queue.add(timer, wantedMs / this.#rate + this.dice.next() * LATE_MS);
+    return end;
   }
 
   /** Resolves so much later, or never: a killed process waits for nothing. */
