@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import * as threads from "node:worker_threads";
 import {
   type Call,
@@ -14,7 +13,7 @@ import {
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import type { TagStock } from "./channels.ts";
 import { assertCount, callOf, numberOf, StandardCall, TEXT_OPTIONS } from "./calls.ts";
-import { outside } from "./process/outside.ts";
+import { outside, presentContext } from "./process/outside.ts";
 import { detached, isOfNoTag, KEPT_MS, ownRefusal } from "./refusals.ts";
 import { SegmentLoads } from "./segment-loads.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
@@ -355,7 +354,7 @@ export class BufferedTag implements IdTag {
   /** A load that somebody awaits is a part of that call; the others belong to nobody. */
   #load(request: LoadRequest): Promise<Load<Receipt>> {
     if (this.#buffer.waiting === 0) this.#within = undefined;
-    else this.#within ??= AsyncLocalStorage.snapshot();
+    else this.#within ??= presentContext();
     this.#inFlight = (this.#within ?? outside)(() => this.#loaded(request));
     return this.#inFlight;
   }
