@@ -63,6 +63,26 @@ export function acceptedPeriods(row: Tag, gap: bigint): Tag {
   return { ...row, otherPeriods: [...ahead, { start: dayBefore(row.periodStart), lastId: -1n }] };
 }
 
+/** The period of a tag that is made: none before the latest that was claimed of its name, where only that is known. */
+export function madeInPeriod(
+  old: Tag | undefined,
+  kind: TagKind,
+): Pick<Tag, "otherPeriods" | "periodStart"> {
+  if (old === undefined) return { periodStart: "" };
+  const { periodStart, otherPeriods, updatedAtMs } = old;
+  const latest = otherPeriods?.find(({ lastId }) => lastId === -1n)?.start ?? "";
+  const periods = periodsOf(kind);
+  if (periods === undefined || latest <= periodStart)
+    return { periodStart, ...(otherPeriods === undefined ? {} : { otherPeriods }) };
+  const begun = firstDayAt(periods.unit, latest);
+  const { start } = presentPeriod(periods, updatedAtMs + CLOCK_MARGIN_MS, begun);
+  const ahead = otherPeriods?.filter((other) => other.start > start) ?? [];
+  return {
+    periodStart: start,
+    otherPeriods: [...ahead, { start: dayBefore(start), lastId: -1n }],
+  };
+}
+
 function dayBefore(day: string): string {
   return new Date(Date.parse(day) - 86_400_000).toISOString().slice(0, 10);
 }

@@ -5,12 +5,14 @@ import { ask, askCases, askedIn, claimantOf, of, say, tagOf, take } from "./suit
 import {
   noonZone,
   codeOf,
+  dayOf,
   granted,
   grantedOf,
   NO_CHECK,
   reasonOf,
   sequenceOf,
   settingsOf,
+  type StoreHarness,
   type Suite,
 } from "./support.ts";
 import { snowflakeOf } from "../workers/support.ts";
@@ -31,6 +33,7 @@ export function claimCases(suite: Suite): void {
   takeCases(suite);
   madeAgainCases(suite);
   periodCases(suite);
+  madeSequenceCases(suite);
   manyCases(suite);
 }
 
@@ -181,6 +184,48 @@ function periodCases(suite: Suite): void {
       const tag = await tagOf(store, "d");
       expect(tag).toMatchObject({ periodStart: today, floor: 7n });
       expect(tag.otherPeriods?.find(({ start }) => start === tomorrow)?.lastId).toBe(52n);
+    },
+  );
+}
+
+/** Whether a sequence that is made over a deleted row begins in the period after the present one, above 50, and the next one at 1. */
+async function beginsTomorrow(store: Store, harness: StoreHarness, name: string): Promise<void> {
+  await store.createTag(daily(name));
+  const { base, period } = await grantedOf(store, name);
+  expect({ base, start: period?.start }).toEqual({ base: 53n, start: tomorrow() });
+  expect(period?.doubt).toBe("AHEAD");
+  // When its time comes it goes on, and days after it begin at 1.
+  await harness.shiftPeriods(-1);
+  expect((await grantedOf(store, name)).base).toBe(54n);
+  await harness.shiftPeriods(-1);
+  expect((await grantedOf(store, name)).base).toBe(1n);
+}
+
+function tomorrow(): string {
+  return dayOf(Date.now() + noonZone().offsetMs + 86_400_000);
+}
+
+function madeSequenceCases(suite: Suite): void {
+  suite(
+    "a sequence that the store has lost begins in no period before the latest that was claimed",
+    async (store, _open, harness) => {
+      await ask(store, "a");
+      const today = dayOf(Date.now() + noonZone().offsetMs);
+      await say(store, "a", [of("d", 50n, today), of("d", 7n, tomorrow())]);
+      await take(store, "a", 2n);
+      await beginsTomorrow(store, harness, "d");
+    },
+  );
+
+  suite(
+    "nor does one that is made where the store has a tag of another kind",
+    async (store, _open, harness) => {
+      await store.createTag(settingsOf("d"));
+      await ask(store, "a");
+      await say(store, "a", [of("d", 50n, tomorrow())]);
+      await take(store, "a", 2n);
+      await store.setTagState("d", "DELETED", NO_CHECK);
+      await beginsTomorrow(store, harness, "d");
     },
   );
 }

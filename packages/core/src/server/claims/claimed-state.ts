@@ -10,7 +10,9 @@ import type { Claim, TakenClaims } from "./ports.ts";
  * 1. The present period is begun before, and the gap is added afterwards, so a floor is the gap above whatever is known.
  * 2. Claims of periods that are over need no floor: where these ended is forgotten, so nobody goes back to one without saying
  *    above which id. Claims of periods that are yet to come again (an operator went back from them) are kept for them.
- * 3. A claim that reaches the end of a tag would end it for good, which no accept undoes. It is taken where somebody said so.
+ * 3. A row without periods may be made a sequence with periods again. That one must not begin before the latest period that was
+ *    claimed, nor begin this one anew. So the row remembers it, as FORGOTTEN, and its floor is above the ids of all periods.
+ * 4. A claim that reaches the end of a tag would end it for good, which no accept undoes. It is taken where somebody said so.
  */
 export interface Claimed {
   readonly row: Tag;
@@ -23,22 +25,35 @@ export function withClaims(row: Tag, claims: readonly Claim[], isTrusted: boolea
   let { floor } = row;
   const hasPeriods = periodsOf(row.kind) !== undefined;
   const ahead = new Map(row.otherPeriods?.map(({ start, lastId }) => [start, lastId]));
+  let latest = "";
   for (const { period, last } of claims) {
     // The name may have had a tag with periods since, whose ids the present one must not give either.
     if (hasPeriods && period !== row.periodStart) {
       if (period < row.periodStart) continue;
       const known = ahead.get(period);
       if (known === undefined || last > known) ahead.set(period, bounded(row, last, isTrusted));
-    } else if (last > floor) {
-      floor = bounded(row, last, isTrusted);
+      continue;
     }
+    if (period > latest) latest = period;
+    if (last > floor) floor = bounded(row, last, isTrusted);
   }
+  if (latest > row.periodStart) forgetTo(ahead, latest);
   const others = [...ahead].map(([start, lastId]) => ({ start, lastId }));
   const otherPeriods = others.toSorted((a, b) => b.start.localeCompare(a.start));
   return {
     row: { ...row, floor, ...(others.length === 0 ? {} : { otherPeriods }) },
     missing: floor - row.floor,
   };
+}
+
+/** Nothing is known of this day, nor of any before it. */
+function forgetTo(lastIds: Map<string, bigint>, day: string): void {
+  for (const [start, lastId] of lastIds) {
+    if (lastId !== FORGOTTEN) continue;
+    if (start >= day) return;
+    lastIds.delete(start);
+  }
+  lastIds.set(day, FORGOTTEN);
 }
 
 /** Adds up what an accept takes of claims, of some tags or of some databases. */
@@ -89,7 +104,7 @@ export function lostTag(
     },
     state: "DELETED",
     floor: 0n,
-    // The first period of a sequence that is made anew goes on above the floor, whichever it is.
+    // A sequence that is made anew begins in the latest period or a later one, above the floor, whichever it is.
     periodStart: "",
     ...(latest === "" ? {} : { otherPeriods: [{ start: latest, lastId: FORGOTTEN }] }),
     generation: 0n,

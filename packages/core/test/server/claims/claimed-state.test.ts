@@ -59,10 +59,22 @@ test("claims of periods count for theirs: over ones for nothing, coming ones abo
   });
 });
 
-test("of a tag without periods every claim of its name counts", () => {
-  const claims = [{ tag: "t", period: "2026-03-01", last: 90n }];
-  expect(withClaims(plain(5n), claims, false).row).toMatchObject({ floor: 90n });
-  expect(withClaims(plain(5n), claims, false).row.otherPeriods).toBe(undefined);
+test("of a tag without periods every claim of its name counts, and the latest period is kept", () => {
+  const claims = [
+    { tag: "t", period: "2026-03-01", last: 90n },
+    { tag: "t", period: "2026-03-02", last: 20n },
+    { tag: "t", period: "", last: 7n },
+  ];
+  const { row } = withClaims(plain(5n), claims, false);
+  const latest = [{ start: "2026-03-02", lastId: FORGOTTEN }];
+  expect(row).toMatchObject({ floor: 90n, otherPeriods: latest });
+  // A second accept, of servers that the first did not hear.
+  const claimed = (period: string) =>
+    withClaims(row, [{ tag: "t", period, last: 1n }], false).row.otherPeriods;
+  expect(claimed("2026-03-01")).toEqual(latest);
+  expect(claimed("2026-03-03")).toEqual([{ start: "2026-03-03", lastId: FORGOTTEN }]);
+  const later = { ...plain(5n), periodStart: "2026-03-02" };
+  expect(withClaims(later, claims, false).row.otherPeriods).toBe(undefined);
 });
 
 test("a claim that reaches the end is refused, with the tag's name, unless it is trusted", () => {

@@ -32,6 +32,7 @@ import {
   forgottenPeriod,
   isFirstDay,
   MAX_PERIODS_AHEAD,
+  placeOfMade,
   withPeriod,
 } from "./period.ts";
 import { acceptedFloor } from "./worker-pool.ts";
@@ -149,8 +150,7 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
   const next = {
     state: "ACTIVE",
     floor,
-    periodStart: row.periodStart,
-    ...(row.otherPeriods === undefined ? {} : { otherPeriods: row.otherPeriods }),
+    ...placeOfMade(row, settings.kind),
     generation: row.generation + 1n,
     version: row.version + 1n,
     epoch: row.epoch + 1n,

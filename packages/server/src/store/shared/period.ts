@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { PeriodDoubt } from "@idmint/core";
-import type { PeriodUnit } from "@idmint/core/kinds";
-import { FORGOTTEN, type OtherPeriod } from "@idmint/core/server";
+import type { PeriodUnit, TagKind } from "@idmint/core/kinds";
+import { FORGOTTEN, type OtherPeriod, periodsOf, type Tag } from "@idmint/core/server";
 import type * as polyfill from "temporal-polyfill";
 
 /** How the periods of a sequence are cut. */
@@ -144,6 +144,29 @@ export function forgottenOnlyBefore(
   const day = temporal().PlainDate.from(start).subtract({ days: 1 });
   const known = others.filter(({ lastId }) => lastId !== FORGOTTEN);
   return [...known, { start: day.toString(), lastId: FORGOTTEN }];
+}
+
+/**
+ * The period, and the others, of a tag that is made over the row of a deleted one.
+ *
+ * INVARIANT: a tag of which an accept knows the latest period alone (claimed-state.ts) begins in that one or in a later one, and
+ * its floor is above the ids of all. So none comes back, and none begins from nothing that somebody has ids of. Servers that were
+ * not heard may have been in a later one: as in an accept, that is the one of five minutes later at most.
+ */
+export function placeOfMade(
+  { periodStart, otherPeriods, updatedAtMs }: Tag,
+  kind: TagKind,
+): Pick<Tag, "otherPeriods" | "periodStart"> {
+  const kept = { periodStart, ...(otherPeriods === undefined ? {} : { otherPeriods }) };
+  const cut = periodsOf(kind);
+  const others = otherPeriods ?? [];
+  const isOnlyKnown = others.some((one) => one.lastId === FORGOTTEN && one.start > periodStart);
+  const latest = cut === undefined || !isOnlyKnown ? undefined : forgottenPeriod(cut.unit, others);
+  if (cut === undefined || latest === undefined) return kept;
+  const accepted = periodAt(cut, updatedAtMs + CLOCK_MARGIN_MS);
+  const start = latest > accepted ? latest : accepted;
+  const ahead = others.filter((other) => other.start > start);
+  return { periodStart: start, otherPeriods: forgottenOnlyBefore(start, ahead) };
 }
 
 /** First day of the latest period that was forgotten; undefined where all that a tag was in are known. */

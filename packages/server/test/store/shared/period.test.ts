@@ -1,9 +1,12 @@
 import type { PeriodUnit } from "@idmint/core/kinds";
-import { FORGOTTEN, type OtherPeriod } from "@idmint/core/server";
+import { FORGOTTEN, type OtherPeriod, type Tag } from "@idmint/core/server";
+import { sequenceOf } from "@idmint/testkit/store-suite";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   acceptedPeriods,
   CLOCK_BOUND_MS,
+  CLOCK_MARGIN_MS,
   doubtOf,
   forgottenPeriod,
   isFirstDay,
@@ -12,10 +15,26 @@ import {
   otherPeriodsText,
   periodAt,
   periodEnd,
+  placeOfMade,
   type Turn,
   turnOf,
   withPeriod,
 } from "../../../src/store/shared/period.ts";
+
+const DAY_MS = 86_400_000;
+const SETTINGS = sequenceOf("t");
+const SEQUENCE = { kind: "sequence", start: 1n, periods: undefined, redis: undefined } as const;
+
+/** The row of a deleted tag of which an accept knows no more. */
+function lostRow(otherPeriods: readonly OtherPeriod[], updatedAtMs: number): Tag {
+  const counts = { floor: 9n, generation: 0n, version: 1n, epoch: 2n, revision: 3n };
+  const its = { state: "DELETED", periodStart: "", createdAtMs: 0 } as const;
+  return { ...SETTINGS, ...counts, ...its, otherPeriods, updatedAtMs };
+}
+
+function dayAt(days: number): string {
+  return new Date(days * DAY_MS).toISOString().slice(0, 10);
+}
 
 /** Periods as they are told: unit, zone, an instant, its period's first day, and the instant at which it ends. */
 const told: readonly [PeriodUnit, string, string, string, string][] = [
@@ -120,6 +139,39 @@ test("the latest forgotten period is the one that its day lies in", () => {
   const others = [left("2026-11-22"), left("2026-11-18", FORGOTTEN)];
   expect(forgottenPeriod("WEEK", others)).toBe("2026-11-16");
   expect(forgottenPeriod("WEEK", [left("2026-11-22")])).toBeUndefined();
+});
+
+test("a tag made over a row that knows a latest period begins in none before it, nor before the one of its accept", () => {
+  const day = fc.integer({ min: 20_000, max: 20_800 });
+  const unit = fc.constantFrom<PeriodUnit>("DAY", "WEEK", "MONTH", "YEAR");
+  const zone = fc.constantFrom("UTC", "Asia/Shanghai", "America/Havana");
+  fc.assert(
+    fc.property(unit, zone, day, day, day, (its, timeZone, latest, accepted, known) => {
+      const cut = { unit: its, timeZone };
+      const updatedAtMs = accepted * DAY_MS - CLOCK_MARGIN_MS;
+      const others = [left(dayAt(latest), FORGOTTEN), left(dayAt(known), 5n)];
+      const { periodStart, otherPeriods = [] } = placeOfMade(lostRow(others, updatedAtMs), {
+        ...SEQUENCE,
+        periods: { ...cut, keepForMs: 1 },
+      });
+      const claimed = forgottenPeriod(its, others) ?? "";
+      const begun = periodAt(cut, updatedAtMs + CLOCK_MARGIN_MS);
+      expect(periodStart).toBe(claimed > begun ? claimed : begun);
+      for (const { start, lastId } of otherPeriods)
+        expect(lastId === FORGOTTEN).toBe(start < periodStart);
+      expect(otherPeriods.some(({ lastId }) => lastId === FORGOTTEN)).toBe(true);
+    }),
+  );
+});
+
+test("a tag made over any other row is in the period of that row", () => {
+  const others = [left("2026-11-22"), left("2026-11-18", FORGOTTEN)];
+  const row = { ...lostRow(others, 0), periodStart: "2026-11-19" };
+  const daily = { ...SEQUENCE, periods: { unit: "DAY", timeZone: "UTC", keepForMs: 1 } } as const;
+  const { periodStart } = row;
+  expect(placeOfMade(row, daily)).toEqual({ periodStart, otherPeriods: others });
+  const lost = lostRow([left("2026-11-18", FORGOTTEN)], 0);
+  expect(placeOfMade(lost, SEQUENCE)).toEqual({ periodStart: "", otherPeriods: lost.otherPeriods });
 });
 
 test("other periods come back from a column as they went, the latest first", () => {
