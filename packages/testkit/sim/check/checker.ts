@@ -234,10 +234,10 @@ export class Checker {
   }
 
   /** Redis was set back while it ran. */
-  redisIsSetBack(losses: readonly RedisLoss[], isTold: boolean): void {
+  redisIsSetBack(losses: readonly RedisLoss[]): void {
     for (const loss of losses) {
       const { tag, now, restored } = loss;
-      const isUnnoticed = this.#redis.setBack(loss, isTold);
+      const isUnnoticed = this.#redis.setBack(loss);
       const which = isUnnoticed ? "nobody may notice it" : "somebody has to notice it";
       this.#trace.note("checker", `${tag} at ${restored.count} after ${now.count}: ${which}`);
     }

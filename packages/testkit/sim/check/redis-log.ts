@@ -9,7 +9,7 @@ export interface RedisCount {
   readonly bound: bigint;
 }
 
-/** A Redis was set back while it ran: what it had of a tag, what it has, and what it had for 3 s at least. */
+/** A Redis was set back while it ran: how far a tag had counted, how far it has now, and how far all servers knew of. */
 export interface RedisLoss {
   readonly tag: string;
   readonly now: RedisCount;
@@ -19,7 +19,7 @@ export interface RedisLoss {
 }
 
 /** How long a server may take to tell others through the store how far Redis had counted, and for how long it is looked at. */
-export const TOLD_MS = 3_000;
+const TOLD_MS = 3_000;
 const EXCHANGE_MS = 1_400;
 const KNOWN_FOR_MS = 8_000;
 const MOST_TIMES = 16;
@@ -35,11 +35,20 @@ export class MarksHeard {
     this.#times.set(who, times);
   }
 
+  /** Until when all that Redis counted is told to all: 3 s ago, or before the store went down for some of them. */
+  toldUntil(nowMs: number): number {
+    const moments = [...this.#times.values()].flat().toSorted((a, b) => b - a);
+    const current = [nowMs, ...moments].find((at) => this.#areCurrentAt(at));
+    return (current ?? -Infinity) - TOLD_MS;
+  }
+
   /** Whether all that were there lately heard it about once a second: else the store was down for some of them. */
-  areCurrent(nowMs: number): boolean {
-    return [...this.#times.values()].every((times) => {
-      const last = times.at(-1) ?? -Infinity;
-      if (last < nowMs - KNOWN_FOR_MS) return true;
+  #areCurrentAt(nowMs: number): boolean {
+    const all = [...this.#times.values()].map((times) => times.filter((at) => at <= nowMs));
+    const there = all.filter((times) => (times.at(-1) ?? -Infinity) >= nowMs - KNOWN_FOR_MS);
+    // Where nobody heard anything, there is nothing to go by.
+    if (there.length === 0) return false;
+    return there.every((times) => {
       const recent = [...times.filter((at) => at > nowMs - TOLD_MS - EXCHANGE_MS), nowMs];
       const isRegular = recent.every((at, index) => at - (recent[index - 1] ?? at) <= EXCHANGE_MS);
       return recent.length > 1 && isRegular;
@@ -58,11 +67,12 @@ export class RedisLog {
     this.#isOff = off.includes("Redis set back while it runs");
   }
 
-  /** `isTold`: whether servers could tell each other all the time. */
-  setBack({ tag, now, restored, told }: RedisLoss, isTold: boolean): boolean {
+  /** Whether a server that had seen less may not notice. */
+  setBack({ tag, now, restored, told }: RedisLoss): boolean {
     if (!isAbove(now, restored)) return false;
-    if (isTold && told !== undefined && isAbove(told, restored)) return false;
-    const last = now.count > restored.bound ? now.count : restored.bound;
+    if (told !== undefined && isAbove(told, restored)) return false;
+    // Ids of a later generation are all above the bound of this one.
+    const last = now.generation === restored.generation ? now.count : restored.bound;
     this.#unnoticed.push({ tag, above: restored.count, last });
     return true;
   }
@@ -76,7 +86,8 @@ export class RedisLog {
   }
 }
 
-function isAbove(one: RedisCount, other: RedisCount): boolean {
+/** Whether one had counted further, or under a later generation. */
+export function isAbove(one: RedisCount, other: RedisCount): boolean {
   return one.generation === other.generation
     ? one.count > other.count
     : one.generation > other.generation;

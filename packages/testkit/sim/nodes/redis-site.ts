@@ -1,8 +1,8 @@
 import { MemoryRedis, type RedisCalls, type RedisSnapshot } from "../../src/index.ts";
 import type { Checker } from "../check/checker.ts";
-import { type MarksHeard, TOLD_MS } from "../check/redis-log.ts";
+import type { MarksHeard } from "../check/redis-log.ts";
 import type { EventQueue } from "../world/queue.ts";
-import { lossesOf } from "./redis-losses.ts";
+import { type Counted, countedIn, lossesOf } from "./redis-losses.ts";
 import { Dice } from "../world/random.ts";
 import type { Trace } from "../world/trace.ts";
 import { World } from "../world/world.ts";
@@ -39,6 +39,13 @@ export interface RedisSitePorts {
 
 type Fate = "done" | "lost" | "refused" | "unheard";
 
+/** What Redis had at one moment, and how far it had counted until then. */
+interface Kept {
+  readonly atMs: number;
+  readonly snapshot: RedisSnapshot;
+  readonly counted: Counted;
+}
+
 /** A Redis of a history, where it stands: what it has, its clock, its process, and what is wrong with it. */
 export class RedisSite {
   readonly name: string;
@@ -51,13 +58,14 @@ export class RedisSite {
   readonly #queue: EventQueue;
   readonly #dice: Dice;
   readonly #troubles = new Set<RedisTrouble>();
-  readonly #snapshots: { readonly atMs: number; readonly snapshot: RedisSnapshot }[] = [];
+  readonly #snapshots: Kept[] = [];
   /** Connections to the present process. */
   readonly #connections = new Set<() => void>();
   readonly #calls = new Map<string, RedisCalls>();
   #leader: { readonly who: string; readonly untilMs: number } | undefined;
   /** When the last request is done: it does one after the other. */
   #busyUntil = 0;
+  #counted: Counted = new Map();
 
   constructor(seed: string, name: string, { queue, trace, checker, site }: RedisSitePorts) {
     this.name = name;
@@ -130,12 +138,14 @@ export class RedisSite {
   /** FLUSHALL. */
   empty(): void {
     this.#note("is emptied");
+    this.#look();
     this.memory.hashes.flush();
     this.#leader = undefined;
   }
 
   /** Each key is gone with this chance, as when its memory is full. */
   evict(share: number): void {
+    this.#look();
     for (const tag of this.memory.hashes.tags) {
       if (!this.#dice.chance(share)) continue;
       this.#note(`has lost ${tag}`);
@@ -165,16 +175,17 @@ export class RedisSite {
     const kept = this.#keptBefore(agoMs);
     if (kept === undefined) return;
     const { hashes } = this.memory;
-    const told = this.#keptBefore(TOLD_MS)?.snapshot;
-    const losses = lossesOf({ now: hashes.snapshot(), restored: kept.snapshot, told });
+    this.#look();
+    const { now } = this.#queue;
+    const told = this.#keptBefore(now - this.#marksHeard.toldUntil(now))?.counted;
+    const restored = kept.snapshot;
     this.#note(`is set back to ${kept.atMs.toFixed(0)}`);
-    this.#checker.redisIsSetBack(losses, this.#marksHeard.areCurrent(this.#queue.now));
-    hashes.restore(kept.snapshot);
+    const losses = lossesOf({ now: this.#counted, restored, told, process: hashes });
+    this.#checker.redisIsSetBack(losses);
+    hashes.restore(restored);
   }
 
-  #keptBefore(
-    agoMs: number,
-  ): { readonly atMs: number; readonly snapshot: RedisSnapshot } | undefined {
+  #keptBefore(agoMs: number): Kept | undefined {
     const before = this.#queue.now - agoMs;
     return this.#snapshots.findLast(({ atMs }) => atMs <= before);
   }
@@ -186,9 +197,17 @@ export class RedisSite {
   }
 
   #keepSnapshots(): void {
-    this.#snapshots.push({ atMs: this.#queue.now, snapshot: this.memory.hashes.snapshot() });
+    const snapshot = this.#look();
+    this.#snapshots.push({ atMs: this.#queue.now, snapshot, counted: this.#counted });
     if (this.#snapshots.length > MOST_SNAPSHOTS) this.#snapshots.shift();
     this.#queue.after(SNAPSHOT_MS, () => this.#keepSnapshots());
+  }
+
+  /** Notes how far it has counted, also before some of that is gone. */
+  #look(): RedisSnapshot {
+    const snapshot = this.memory.hashes.snapshot();
+    this.#counted = countedIn(snapshot, this.#counted);
+    return snapshot;
   }
 
   /** The same, and what changes something is noted. */
