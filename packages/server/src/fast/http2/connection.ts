@@ -46,6 +46,8 @@ export interface Wire {
  * One connection of HTTP/2, the server's side (RFC 9113): bytes in, frames out, no I/O.
  *
  * - *open*: streams begin, are answered and end. Nothing is taken before the preface and the peer's SETTINGS.
+ * - *going*: the peer is to hear GOAWAY as soon as it has shown that it reads: by an acknowledgement of our SETTINGS, or by a
+ *   stream. Clients on gRPC's C core that find both in one read begin each call anew without a pause, until memory is full.
  * - *announced*: GOAWAY without a last stream was sent, and a PING behind it; streams that are under way still begin.
  * - *leaving*: GOAWAY with the last stream was sent; those beyond it are left unanswered.
  * - *over*: an error, or all is done; what comes is thrown away until the peer has read why.
@@ -64,7 +66,7 @@ export class Connection {
   readonly sender: Sender;
   /** What comes on its streams, and how they end. */
   readonly requests: Requests;
-  #state: "open" | "announced" | "leaving" | "over" = "open";
+  #state: "open" | "going" | "announced" | "leaving" | "over" = "open";
   #hasSettings = false;
   #discarded = 0;
 
@@ -158,10 +160,9 @@ export class Connection {
         for (const stream of this.#streams.all()) stream.user?.leave();
         return;
       case "give up":
-        return this.fail(
-          lifetime.isSettled ? CODE.NO_ERROR : CODE.SETTINGS_TIMEOUT,
-          lifetime.why(),
-        );
+        return this.fail(CODE.NO_ERROR, lifetime.why());
+      case "end":
+        return this.#finish();
       case "destroy":
         return this.#wire.destroy();
     }
@@ -189,12 +190,19 @@ export class Connection {
    * last stream is named when the peer has heard of it (RFC 9113, 6.8).
    */
   leave(): void {
-    if (this.#state !== "open") return;
+    if (this.#state === "open") {
+      this.#state = "going";
+      this.#wire.lifetime.goes(this.#wire.awake());
+    }
+    if (this.#wire.lifetime.isSettled || this.#streams.last > 0) this.#announce();
+  }
+
+  #announce(): void {
+    if (this.#state !== "going") return;
     this.#state = "announced";
     this.#wire.lifetime.leaves(this.#wire.awake());
     this.#out.goAway(MAX_WINDOW, CODE.NO_ERROR, "");
     this.#out.whole(FRAME.PING, 0, 0, LEAVE_PING);
-    if (!this.#hasSettings) this.#tellLast();
   }
 
   // —— What comes ——
@@ -238,6 +246,7 @@ export class Connection {
     if ((flags & FLAG.ACK) !== 0) {
       assertFrame(to === from, CODE.FRAME_SIZE_ERROR, "an acknowledgement with settings");
       this.#wire.lifetime.settled();
+      this.#announce();
       return void this.#guard.useless("SETTINGS");
     }
     this.#hasSettings = true;

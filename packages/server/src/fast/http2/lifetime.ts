@@ -13,10 +13,20 @@ const AGE_GRACE_MS = 30_000;
 const LAST_WORDS_MS = 5_000;
 /** How long the socket of a connection that is over is kept, so that the peer reads why. */
 const END_GRACE_MS = 5_000;
+/** How long a peer that is to go may take to show that it reads; one that does not is left without a word. */
+const FIRST_WORDS_MS = 1_000;
 const NEVER = -1;
 
 /** What is to be done with a connection now. */
-export type Due = "nothing" | "ping" | "leave" | "tell last" | "end calls" | "give up" | "destroy";
+export type Due =
+  | "nothing"
+  | "ping"
+  | "leave"
+  | "tell last"
+  | "end calls"
+  | "give up"
+  | "end"
+  | "destroy";
 
 /**
  * The time of one connection: pure, looked at now and then.
@@ -28,6 +38,7 @@ export class Lifetime {
   readonly #maxAgeMs: number;
   #heardAt: number;
   #pingedAt = NEVER;
+  #goesAt = NEVER;
   #leavesAt = NEVER;
   #endsAt = NEVER;
   #isHeard = false;
@@ -51,9 +62,15 @@ export class Lifetime {
     this.#isSettled = true;
   }
 
+  /** The peer is to be told to go, and did not show yet that it reads. */
+  goes(now: number): void {
+    this.#goesAt = now;
+  }
+
   /** GOAWAY was sent, without a last stream. */
   leaves(now: number): void {
-    if (this.#leavesAt === NEVER) this.#leavesAt = now;
+    this.#goesAt = NEVER;
+    this.#leavesAt = now;
   }
 
   /** The last stream was told. */
@@ -69,7 +86,8 @@ export class Lifetime {
   /** What is due; to be asked several times a second. Undefined text: nothing went wrong. */
   look(now: number): Due {
     if (this.#endsAt !== NEVER) return now - this.#endsAt >= END_GRACE_MS ? "destroy" : "nothing";
-    if (!this.#isSettled && now - this.#bornAt >= SETTINGS_TIMEOUT_MS) return "give up";
+    if (!this.#isSettled && now - this.#bornAt >= SETTINGS_TIMEOUT_MS) return "end";
+    if (this.#goesAt !== NEVER) return now - this.#goesAt >= FIRST_WORDS_MS ? "end" : "nothing";
     // One that was told to go for another reason grows old all the same, if calls stay on it.
     const isOld = now - this.#bornAt >= this.#maxAgeMs;
     if (this.#leavesAt !== NEVER) {
@@ -88,10 +106,10 @@ export class Lifetime {
 
   /** Why it is to be given up. */
   why(): string {
-    if (!this.#isSettled) return "no acknowledgement of our SETTINGS";
     return this.#callsEndedAt === NEVER ? "no answer to our PING" : "the connection is too old";
   }
 
+  /** Whether the peer acknowledged our settings. */
   get isSettled(): boolean {
     return this.#isSettled;
   }

@@ -9,6 +9,7 @@ import {
   settings,
   SETTINGS_ACK,
   TestConnection,
+  told,
 } from "../test-connection.ts";
 import { PREFACE } from "../../../src/fast/http2/frames.ts";
 
@@ -18,9 +19,9 @@ test("settings must be acknowledged in time", () => {
   const it = new TestConnection();
   it.send(PREFACE, settings());
   expect(it.look(9_999)).toEqual([]);
-  expect(it.look(10_000)).toEqual(["GOAWAY 0 SETTINGS_TIMEOUT"]);
+  // Without a word: to a client that reads it together with our settings a GOAWAY does harm.
+  expect(it.look(10_000)).toEqual([]);
   expect(it.isEnded).toBe(true);
-  // The peer has some time to read why.
   it.look(14_999);
   expect(it.isDestroyed).toBe(false);
   it.look(15_000);
@@ -30,6 +31,41 @@ test("settings must be acknowledged in time", () => {
   good.look(9_999);
   good.send(SETTINGS_ACK);
   expect(good.look(10_000)).toEqual([]);
+});
+
+test("a peer hears that it is to go when it has shown that it reads", () => {
+  const it = new TestConnection();
+  it.send(PREFACE, settings());
+  it.connection.leave();
+  it.connection.leave();
+  expect(it.sent()).toEqual([]);
+  expect(it.look(999)).toEqual([]);
+  expect(it.send(SETTINGS_ACK)).toEqual(["GOAWAY 2147483647 NO_ERROR", "PING"]);
+  it.connection.leave();
+  expect(it.send(request(1, "/echo", FLAG.END_STREAM))).toEqual([
+    "HEADERS 1",
+    "DATA 1 0",
+    "HEADERS 1 END",
+  ]);
+  expect(it.isEnded).toBe(false);
+  // A stream shows it too: whoever is refused on it hears first that it is to go.
+  const eager = new TestConnection();
+  eager.send(PREFACE, settings(), request(1, "/hold", FLAG.END_STREAM));
+  eager.connection.leave();
+  expect(eager.sent().map(told)).toEqual(["GOAWAY 2147483647 NO_ERROR", "PING"]);
+});
+
+test("a peer that is to go and does not show that it reads is left without a word", () => {
+  for (const hello of [[], [PREFACE], [PREFACE, settings()]]) {
+    const it = new TestConnection();
+    it.send(...hello);
+    it.look(500);
+    it.connection.leave();
+    expect(it.look(1_499)).toEqual([]);
+    expect(it.isEnded).toBe(false);
+    expect(it.look(1_500)).toEqual([]);
+    expect(it.isEnded).toBe(true);
+  }
 });
 
 test("a peer that is silent is asked, and given up when it does not answer", () => {
